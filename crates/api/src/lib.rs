@@ -1,0 +1,1 @@
+//! The words: every Kubernetes type Lifeboat reads or writes, and its CRDs

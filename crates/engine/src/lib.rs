@@ -1,0 +1,1 @@
+//! How a controller runs: observe, decide, act

@@ -1,0 +1,2 @@
+//! The `lifeboat` binary.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Gives a test a cluster, embedded or real, and kills it at every write
