@@ -12,9 +12,11 @@ mod columns;
 mod defaults;
 mod events;
 mod fields;
+mod form;
 mod schemas;
 mod strategy;
 mod table;
+mod types;
 mod validation;
 
 pub mod openapi;
