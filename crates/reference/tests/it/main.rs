@@ -1,0 +1,3 @@
+//! Starts the real programs, where they are built.
+
+mod plane;
