@@ -9,7 +9,7 @@ pub struct Column {
     /// The header.
     pub name: &'static str,
     /// `string`, `integer`, `boolean`.
-    pub ty: &'static str,
+    pub kind: &'static str,
     /// `name` for the column that names the object, else empty.
     pub format: &'static str,
     /// What the column shows.

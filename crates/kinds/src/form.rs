@@ -8,8 +8,7 @@
 use crate::types::{Field, Shape, Ty, types};
 use serde_json::{Map, Value, json};
 
-/// Brings an object of type `ty` into its stored form; `with_defaults` also writes the defaults that the table of
-/// types has for single fields.
+/// Brings an object of type `ty` into its stored form.
 pub(crate) fn canonicalize(ty: usize, object: &mut Map<String, Value>) {
     types().each_json_field(ty, &mut |field| {
         if let Some(value) = object.get_mut(field.name) {
@@ -55,7 +54,7 @@ fn canonical_value(ty: Ty, value: &mut Value) {
 }
 
 /// Whether writing the Go struct would leave this value out.
-fn drops(field: &Field, value: &Value) -> bool {
+pub(crate) fn drops(field: &Field, value: &Value) -> bool {
     match value {
         Value::Null => true,
         _ if field.pointer || !field.omit_empty => false,
@@ -87,29 +86,6 @@ fn shown_anyway(field: &Field) -> Option<Value> {
         Ty::Int32 | Ty::Int64 => Some(json!(0)),
         _ => None,
     }
-}
-
-/// Writes the defaults that belong to one field wherever its struct is used.
-pub(crate) fn field_defaults(ty: usize, object: &mut Map<String, Value>) {
-    types().each_json_field(ty, &mut |field| {
-        // A default that is the zero value of an omitted field would be dropped again.
-        if let (Some(default), None) = (&field.default, object.get(field.name))
-            && !drops(field, default)
-        {
-            object.insert(field.name.to_owned(), default.clone());
-        }
-        let Ty::Struct(inner) = field.ty else { return };
-        match (field.shape, object.get_mut(field.name)) {
-            (Shape::One, Some(Value::Object(map))) => field_defaults(inner, map),
-            (Shape::List, Some(Value::Array(items))) => {
-                items.iter_mut().filter_map(Value::as_object_mut).for_each(|map| field_defaults(inner, map));
-            }
-            (Shape::Map, Some(Value::Object(map))) => {
-                map.values_mut().filter_map(Value::as_object_mut).for_each(|map| field_defaults(inner, map));
-            }
-            _ => {}
-        }
-    });
 }
 
 fn time(text: &str, digits: usize) -> Option<String> {

@@ -13,6 +13,7 @@ mod defaults;
 mod events;
 mod fields;
 mod form;
+mod json;
 mod schemas;
 mod strategy;
 mod table;

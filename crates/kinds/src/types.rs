@@ -3,7 +3,7 @@
 //! The table has one line per field: protobuf number, JSON name (`.` for a struct whose fields appear in its parent),
 //! type (`[]` list, `{}` map with string keys), flags (`p` pointer, `o` omitted when empty, `z` omitted when zero) and
 //! how the field merges: `lt` list type, `lk` keys of a map list, `mt` map type, `ps` and `pk` strategic patch
-//! strategy and merge key, `d` default. Lines that start with `@` open an API package: its alias and its name in OpenAPI.
+//! strategy and merge key, `d` a default that OpenAPI shows, `w` one that the server writes all the same. Lines that start with `@` open an API package: its alias and its name in OpenAPI.
 //!
 //! One table serves the schemas, the protobuf reader, the stored form and the OpenAPI extensions, so that they cannot
 //! disagree about a field.
@@ -62,7 +62,10 @@ pub(crate) struct Field {
     pub(crate) map_type: Option<&'static str>,
     pub(crate) patch_strategy: Option<&'static str>,
     pub(crate) patch_key: Option<&'static str>,
+    /// The default that OpenAPI shows.
     pub(crate) default: Option<Value>,
+    /// The default that the server writes, whether OpenAPI shows it or not.
+    pub(crate) written: Option<Value>,
 }
 
 impl Field {
@@ -234,6 +237,7 @@ fn field(line: &'static str, alias: &str, short: &BTreeMap<String, usize>) -> Fi
         patch_strategy: None,
         patch_key: None,
         default: None,
+        written: None,
     };
     for word in words {
         let (key, value) = word.split_once('=').expect("invariant: facts are key=value");
@@ -243,8 +247,16 @@ fn field(line: &'static str, alias: &str, short: &BTreeMap<String, usize>) -> Fi
             "mt" => f.map_type = Some(value),
             "ps" => f.patch_strategy = Some(value),
             "pk" => f.patch_key = Some(value),
-            _ => f.default = Some(serde_json::from_str(value).expect("invariant: a default is JSON")),
+            "d" => {
+                f.default = Some(json(value));
+                f.written.clone_from(&f.default);
+            }
+            _ => f.written = Some(json(value)),
         }
     }
     f
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("invariant: a default is JSON")
 }
