@@ -1,0 +1,4 @@
+//! The harness itself under test.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod real;
