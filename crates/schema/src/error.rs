@@ -125,8 +125,11 @@ impl FieldError {
 
     /// A list with more than `max` items.
     pub fn too_many(field: impl Into<String>, actual: i64, max: i64) -> Self {
-        let detail =
-            if max >= 0 { format!("must have at most {max} items") } else { "has too many items".into() };
+        let detail = match max {
+            1 => "must have at most 1 item".into(),
+            0.. => format!("must have at most {max} items"),
+            _ => String::from("has too many items"),
+        };
         Self::new(ErrorKind::TooMany, field, Some(actual.into()), detail)
     }
 
@@ -173,11 +176,44 @@ fn show(value: &Value) -> String {
     match value {
         Value::Null => "null".into(),
         Value::String(s) => quote(s),
+        Value::Number(n) if n.is_f64() => go_float(n.as_f64().unwrap_or_default()),
         other => other.to_string(),
     }
 }
 
 /// A string in double quotes with Go's escapes.
 pub(crate) fn quote(s: &str) -> String {
-    format!("{s:?}")
+    let mut out = String::with_capacity(s.len() + 2);
+    out.push('"');
+    for c in s.chars() {
+        match c {
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(c);
+            }
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{b}' => out.push_str("\\v"),
+            '\u{c}' => out.push_str("\\f"),
+            c if (c as u32) < 0x20 || c == '\u{7f}' => out.push_str(&format!("\\x{:02x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// A float as Go prints it: shortest form, with an exponent from a million on and below a ten thousandth.
+pub(crate) fn go_float(f: f64) -> String {
+    let scientific = format!("{f:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if (-4..6).contains(&exponent) || f == 0.0 {
+        return format!("{f}");
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
 }

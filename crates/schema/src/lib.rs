@@ -7,13 +7,20 @@
 //! Every entry point takes untrusted input: recursion, regular expressions and CEL are bounded, nothing panics.
 
 mod cel;
+mod correlate;
 mod default;
+mod equal;
 mod error;
+mod formats;
 pub mod json;
 pub mod jsonpath;
 pub mod managed;
 mod node;
+mod objectmeta;
+mod parse;
 pub mod patch;
+mod path;
+mod pattern;
 mod prune;
 pub mod quantity;
 pub mod selector;
@@ -23,12 +30,12 @@ mod validate;
 
 pub use default::apply_defaults;
 pub use error::{ErrorKind, FieldError};
-pub use node::{ListType, MapType, Schema};
+pub use node::{ListType, MapType, Schema, SchemaDefinitions};
 pub use prune::{prune, unknown_fields};
-pub use structural::check_structural;
+pub use structural::{check_structural, check_structural_at};
 pub use types::type_errors;
 pub use validate::validate;
 
-/// How deep objects and schemas may nest before they are refused; Kubernetes' own decoder stops at 10000, but no real
-/// object comes near this and a bounded depth keeps recursion off the end of the stack.
-pub const MAX_DEPTH: usize = 200;
+/// How deep objects and schemas may nest: the JSON reader stops here, and so does everything that recurses. No real
+/// object comes near it.
+pub const MAX_DEPTH: usize = 128;
