@@ -1,0 +1,101 @@
+//! The two sides: `lifeboat up --data` and kube-apiserver with etcd, both durable, on the same file system.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use lifeboat_reference::{ControlPlane, Durability, Process};
+use tempfile::TempDir;
+
+use crate::client::Access;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A running server that is ready.
+pub struct Server {
+    /// How to reach it.
+    pub access: Access,
+    /// From the start of its first process until `/readyz` answered 200.
+    pub time_to_ready: Duration,
+    kind: Kind,
+}
+
+enum Kind {
+    Embedded { process: Process, _folder: TempDir },
+    Real(Box<ControlPlane>),
+}
+
+impl Server {
+    /// Starts the embedded server of the given binary, with its data below `parent`.
+    ///
+    /// # Errors
+    /// When it does not become ready.
+    pub async fn embedded(program: &Path, parent: &Path) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("lifeboat-bench-").tempdir_in(parent)?;
+        let data = folder.path().join("data");
+        let mut args = ["up", "--clusters", "hub", "--data"].map(str::to_owned).to_vec();
+        args.push(data.display().to_string());
+        let begin = Instant::now();
+        let mut process = Process::start(program, &args, &folder.path().join("log"))?;
+        let kubeconfig = data.join("kubeconfig");
+        let access = loop {
+            if let Some(access) = ready(&kubeconfig).await {
+                break access;
+            }
+            if process.has_exited() || begin.elapsed() > PATIENCE {
+                bail!("lifeboat up is not ready; it said:\n{}", process.log_tail());
+            }
+            tokio::time::sleep(PAUSE).await;
+        };
+        let time_to_ready = begin.elapsed();
+        Ok(Self { access, time_to_ready, kind: Kind::Embedded { process, _folder: folder } })
+    }
+
+    /// Starts kube-apiserver and etcd, with their data below `parent`; etcd syncs every write to the disk.
+    ///
+    /// # Errors
+    /// When they do not become ready, or are not built.
+    pub async fn real(parent: &Path) -> Result<Self> {
+        let parent: PathBuf = parent.to_owned();
+        let start =
+            move || ControlPlane::builder().durability(Durability::Synced).data_below(&parent).start();
+        let plane = tokio::task::spawn_blocking(start).await??;
+        let access = Access::read(plane.kubeconfig())?;
+        Ok(Self { access, time_to_ready: plane.time_to_ready(), kind: Kind::Real(Box::new(plane)) })
+    }
+
+    /// Resident memory of each of its processes, in bytes.
+    ///
+    /// # Errors
+    /// When a process is gone.
+    pub fn memory(&self) -> Result<Vec<(&'static str, u64)>> {
+        let pids = match &self.kind {
+            Kind::Embedded { process, .. } => vec![("lifeboat", process.pid())],
+            Kind::Real(plane) => plane.pids().to_vec(),
+        };
+        pids.into_iter().map(|(name, pid)| Ok((name, resident(pid)?))).collect()
+    }
+}
+
+/// Access to a server whose kubeconfig is written and whose `/readyz` answers.
+async fn ready(kubeconfig: &Path) -> Option<Access> {
+    if !kubeconfig.is_file() {
+        return None;
+    }
+    let access = Access::read(kubeconfig).ok()?;
+    let mut connection = access.connect().await.ok()?;
+    connection.call(Method::GET, "/readyz", Bytes::new(), StatusCode::OK).await.ok()?;
+    Some(access)
+}
+
+fn resident(pid: u32) -> Result<u64> {
+    let path = format!("/proc/{pid}/status");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+    let line =
+        text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("a process without memory")?;
+    let kibibytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
+    Ok(kibibytes * 1024)
+}
