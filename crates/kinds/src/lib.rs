@@ -23,7 +23,7 @@ mod validation;
 pub mod openapi;
 pub mod protobuf;
 
-pub use columns::Column;
+pub use columns::{Column, age};
 pub use events::{core_to_events_v1, events_v1_to_core};
 pub use schemas::schema;
 pub use table::{Kind, Storage, all, find, find_kind};
