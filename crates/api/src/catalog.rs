@@ -4,10 +4,11 @@ use crate::{
     apps, cluster, csiaddons, multicluster, ramen, replication, snapshot, topolvm, view, volsync, work,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps,
-    JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrArray,
+    JSONSchemaPropsOrBool,
 };
 use kube::CustomResourceExt;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// All CRDs, ordered by group and plural name.
@@ -52,9 +53,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         finish::<volsync::ReplicationSource>(),
         finish::<work::ManifestWork>(),
     ];
-    crds.sort_by(|a, b| {
-        (&a.spec.group, &a.spec.names.plural).cmp(&(&b.spec.group, &b.spec.names.plural))
-    });
+    crds.sort_by(|a, b| (&a.spec.group, &a.spec.names.plural).cmp(&(&b.spec.group, &b.spec.names.plural)));
     crds
 }
 
@@ -65,7 +64,26 @@ pub fn crds_yaml() -> String {
 
 /// One CRD as YAML.
 pub fn crd_yaml(crd: &CustomResourceDefinition) -> String {
-    serde_saphyr::to_string(crd).expect("invariant: a CRD is plain data and always serialises")
+    let plain_data = "invariant: a CRD is plain data and always serialises";
+    let mut value = serde_json::to_value(crd).expect(plain_data);
+    whole_numbers(&mut value);
+    serde_saphyr::to_string(&value).expect(plain_data)
+}
+
+/// Bounds are floats in the CRD type; as `0.0` they would read oddly next to integer fields.
+fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            if let Some(float) = number.as_f64().filter(|float| float.fract() == 0.0)
+                && number.is_f64()
+            {
+                *value = Value::from(float as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(map) => map.values_mut().for_each(whole_numbers),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
 }
 
 /// The file name of a CRD in `deploy/crds`.
@@ -74,15 +92,15 @@ pub fn crd_file_name(crd: &CustomResourceDefinition) -> String {
 }
 
 /// The derived CRD, with the derive's own habits undone: it marks every optional field nullable, which
-/// would let `null` through where the peers' CRDs refuse it, and it titles the root.
+/// would let `null` through where the peers' CRDs refuse it, and it titles the root. It demands a
+/// `spec`, which we keep: Go peers always write one, and an object without it could not be decoded.
 fn finish<K: CustomResourceExt>() -> CustomResourceDefinition {
     let mut crd = K::crd();
     crd.spec.names.list_kind = Some(format!("{}List", crd.spec.names.kind));
     for version in &mut crd.spec.versions {
-        // A status subresource without a status would be dead; the derive leaves it out by itself.
         let schema = schema_of(version);
         schema.title = None;
-        forbid_null(schema);
+        undo_habits(schema);
     }
     crd
 }
@@ -95,20 +113,28 @@ fn schema_of(version: &mut CustomResourceDefinitionVersion) -> &mut JSONSchemaPr
         .expect("invariant: every derived version has a schema")
 }
 
-fn forbid_null(schema: &mut JSONSchemaProps) {
+fn undo_habits(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
+    // The derive takes the types out of a number-or-text; without them the alternatives are void.
+    if schema.x_kubernetes_int_or_string == Some(true) && schema.any_of.is_some() {
+        schema.any_of = Some(["integer", "string"].map(plain).to_vec());
+    }
     if let Some(words) = &mut schema.enum_ {
         words.retain(|word| !word.0.is_null());
     }
     for property in schema.properties.iter_mut().flat_map(BTreeMap::values_mut) {
-        forbid_null(property);
+        undo_habits(property);
     }
     if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
-        forbid_null(items);
+        undo_habits(items);
     }
     if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
-        forbid_null(values);
+        undo_habits(values);
     }
+}
+
+fn plain(type_: &str) -> JSONSchemaProps {
+    JSONSchemaProps { type_: Some(type_.to_owned()), ..Default::default() }
 }
 
 /// Small corrections that a derive cannot express, chained in [`crds`].
@@ -168,8 +194,7 @@ impl Finishing for CustomResourceDefinition {
     }
 
     fn approved(mut self, pull_request: u32) -> Self {
-        let review =
-            format!("https://github.com/kubernetes-csi/external-snapshotter/pull/{pull_request}");
+        let review = format!("https://github.com/kubernetes-csi/external-snapshotter/pull/{pull_request}");
         self.metadata
             .annotations
             .get_or_insert_default()

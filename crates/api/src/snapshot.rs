@@ -28,10 +28,18 @@ pub const GROUP: &str = "snapshot.storage.k8s.io";
     derive = "PartialEq",
     printcolumn(name = "ReadyToUse", type_ = "boolean", json_path = ".status.readyToUse"),
     printcolumn(name = "SourcePVC", type_ = "string", json_path = ".spec.source.persistentVolumeClaimName"),
-    printcolumn(name = "SourceSnapshotContent", type_ = "string", json_path = ".spec.source.volumeSnapshotContentName"),
+    printcolumn(
+        name = "SourceSnapshotContent",
+        type_ = "string",
+        json_path = ".spec.source.volumeSnapshotContentName"
+    ),
     printcolumn(name = "RestoreSize", type_ = "string", json_path = ".status.restoreSize"),
     printcolumn(name = "SnapshotClass", type_ = "string", json_path = ".spec.volumeSnapshotClassName"),
-    printcolumn(name = "SnapshotContent", type_ = "string", json_path = ".status.boundVolumeSnapshotContentName"),
+    printcolumn(
+        name = "SnapshotContent",
+        type_ = "string",
+        json_path = ".status.boundVolumeSnapshotContentName"
+    ),
     printcolumn(name = "CreationTime", type_ = "date", json_path = ".status.creationTime"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
@@ -163,7 +171,11 @@ wire_enum! {
     printcolumn(name = "Driver", type_ = "string", json_path = ".spec.driver"),
     printcolumn(name = "VolumeSnapshotClass", type_ = "string", json_path = ".spec.volumeSnapshotClassName"),
     printcolumn(name = "VolumeSnapshot", type_ = "string", json_path = ".spec.volumeSnapshotRef.name"),
-    printcolumn(name = "VolumeSnapshotNamespace", type_ = "string", json_path = ".spec.volumeSnapshotRef.namespace"),
+    printcolumn(
+        name = "VolumeSnapshotNamespace",
+        type_ = "string",
+        json_path = ".spec.volumeSnapshotRef.namespace"
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[x_kube(validation = (

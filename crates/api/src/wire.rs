@@ -114,10 +114,7 @@ where
 }
 
 /// For `skip_serializing_if`: a flag that is off is left out, as Go's `omitempty` does.
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes the field by reference"
-)]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes the field by reference")]
 pub(crate) fn is_false(flag: &bool) -> bool {
     !flag
 }

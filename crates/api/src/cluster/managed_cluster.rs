@@ -25,9 +25,21 @@ use std::collections::BTreeMap;
     derive = "Default",
     derive = "PartialEq",
     printcolumn(name = "Hub Accepted", type_ = "boolean", json_path = ".spec.hubAcceptsClient"),
-    printcolumn(name = "Managed Cluster URLs", type_ = "string", json_path = ".spec.managedClusterClientConfigs[*].url"),
-    printcolumn(name = "Joined", type_ = "string", json_path = ".status.conditions[?(@.type==\"ManagedClusterJoined\")].status"),
-    printcolumn(name = "Available", type_ = "string", json_path = ".status.conditions[?(@.type==\"ManagedClusterConditionAvailable\")].status"),
+    printcolumn(
+        name = "Managed Cluster URLs",
+        type_ = "string",
+        json_path = ".spec.managedClusterClientConfigs[*].url"
+    ),
+    printcolumn(
+        name = "Joined",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"ManagedClusterJoined\")].status"
+    ),
+    printcolumn(
+        name = "Available",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"ManagedClusterConditionAvailable\")].status"
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(default, rename_all = "camelCase")]

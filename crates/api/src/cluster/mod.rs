@@ -10,9 +10,9 @@ pub use managed_cluster::{
     ManagedClusterVersion, ManagedNamespace, Taint,
 };
 pub use placement::{
-    AddOnScore, CelSelector, ClaimSelector, ClusterPredicate, ClusterSelector, DecisionGroup, DecisionGroupStatus,
-    DecisionStrategy, GroupClusterSelector, GroupStrategy, Placement, PlacementSpec, PlacementStatus,
-    PrioritizerConfig, PrioritizerPolicy, ScoreCoordinate, ScoreCoordinateType, SortBy,
+    AddOnScore, CelSelector, ClaimSelector, ClusterPredicate, ClusterSelector, DecisionGroup,
+    DecisionGroupStatus, DecisionStrategy, GroupClusterSelector, GroupStrategy, Placement, PlacementSpec,
+    PlacementStatus, PrioritizerConfig, PrioritizerPolicy, ScoreCoordinate, ScoreCoordinateType, SortBy,
     SpreadConstraint, SpreadPolicy, Toleration, TopologyKeyType, UnsatisfiableAction,
 };
 

@@ -23,9 +23,21 @@ use serde::{Deserialize, Serialize};
     status = "PlacementStatus",
     derive = "Default",
     derive = "PartialEq",
-    printcolumn(name = "Succeeded", type_ = "string", json_path = ".status.conditions[?(@.type==\"PlacementSatisfied\")].status"),
-    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type==\"PlacementSatisfied\")].reason"),
-    printcolumn(name = "SelectedClusters", type_ = "integer", json_path = ".status.numberOfSelectedClusters")
+    printcolumn(
+        name = "Succeeded",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"PlacementSatisfied\")].status"
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"PlacementSatisfied\")].reason"
+    ),
+    printcolumn(
+        name = "SelectedClusters",
+        type_ = "integer",
+        json_path = ".status.numberOfSelectedClusters"
+    )
 )]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(!default)]
@@ -217,7 +229,9 @@ pub struct SpreadConstraint {
     /// Label or claim whose values divide the clusters.
     #[schemars(
         length(max = 316),
-        regex(pattern = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$")
+        regex(
+            pattern = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$"
+        )
     )]
     pub topology_key: String,
 

@@ -30,7 +30,12 @@ use serde::{Deserialize, Serialize};
     printcolumn(name = "progression", type_ = "string", json_path = ".status.progression", priority = 2),
     printcolumn(name = "start time", type_ = "string", json_path = ".status.actionStartTime", priority = 2),
     printcolumn(name = "duration", type_ = "string", json_path = ".status.actionDuration", priority = 2),
-    printcolumn(name = "peer ready", type_ = "string", json_path = ".status.conditions[1].status", priority = 2)
+    printcolumn(
+        name = "peer ready",
+        type_ = "string",
+        json_path = ".status.conditions[1].status",
+        priority = 2
+    )
 )]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(!default)]
@@ -80,11 +85,7 @@ pub struct DRPlacementControlSpec {
     pub vol_sync_spec: Option<VolSyncSpec>,
 
     /// Keep the security ranges of the application's namespaces equal on both clusters.
-    #[serde(
-        rename = "retainNamespaceSCCAcrossPeers",
-        default,
-        skip_serializing_if = "is_false"
-    )]
+    #[serde(rename = "retainNamespaceSCCAcrossPeers", default, skip_serializing_if = "is_false")]
     pub retain_namespace_scc_across_peers: bool,
 }
 

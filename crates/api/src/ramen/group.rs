@@ -23,11 +23,26 @@ use std::collections::BTreeMap;
     status = "ReplicationGroupSourceStatus",
     derive = "Default",
     derive = "PartialEq",
-    printcolumn(name = "Last sync", type_ = "string", format = "date-time", json_path = ".status.lastSyncTime"),
+    printcolumn(
+        name = "Last sync",
+        type_ = "string",
+        format = "date-time",
+        json_path = ".status.lastSyncTime"
+    ),
     printcolumn(name = "Duration", type_ = "string", json_path = ".status.lastSyncDuration"),
-    printcolumn(name = "Next sync", type_ = "string", format = "date-time", json_path = ".status.nextSyncTime"),
+    printcolumn(
+        name = "Next sync",
+        type_ = "string",
+        format = "date-time",
+        json_path = ".status.nextSyncTime"
+    ),
     printcolumn(name = "Source", type_ = "string", json_path = ".spec.volumeGroupSnapshotSource"),
-    printcolumn(name = "Last sync start", type_ = "string", format = "date-time", json_path = ".status.lastSyncStartTime")
+    printcolumn(
+        name = "Last sync start",
+        type_ = "string",
+        format = "date-time",
+        json_path = ".status.lastSyncStartTime"
+    )
 )]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(!default)]
@@ -112,9 +127,19 @@ pub struct ReplicationGroupSourceStatus {
     status = "ReplicationGroupDestinationStatus",
     derive = "Default",
     derive = "PartialEq",
-    printcolumn(name = "Last sync", type_ = "string", format = "date-time", json_path = ".status.lastSyncTime"),
+    printcolumn(
+        name = "Last sync",
+        type_ = "string",
+        format = "date-time",
+        json_path = ".status.lastSyncTime"
+    ),
     printcolumn(name = "Duration", type_ = "string", json_path = ".status.lastSyncDuration"),
-    printcolumn(name = "Last sync start", type_ = "string", format = "date-time", json_path = ".status.lastSyncStartTime")
+    printcolumn(
+        name = "Last sync start",
+        type_ = "string",
+        format = "date-time",
+        json_path = ".status.lastSyncStartTime"
+    )
 )]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(!default)]

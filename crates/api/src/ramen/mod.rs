@@ -26,9 +26,7 @@ pub use drpc::{
     DRPlacementControl, DRPlacementControlSpec, DRPlacementControlStatus, DRState, PlacementDecisionRef,
     Progression, VrgConditions, VrgResourceMeta,
 };
-pub use drpolicy::{
-    DRPolicy, DRPolicySpec, DRPolicyStatus, NetworkPeer, PeerClass, PeerClasses,
-};
+pub use drpolicy::{DRPolicy, DRPolicySpec, DRPolicyStatus, NetworkPeer, PeerClass, PeerClasses};
 pub use group::{
     GroupTrigger, ReplicationGroupDestination, ReplicationGroupDestinationSpec,
     ReplicationGroupDestinationStatus, ReplicationGroupSource, ReplicationGroupSourceSpec,

@@ -1,8 +1,8 @@
 //! VolumeReplicationGroup: one application's claims on one cluster, protected together.
 
 use super::{
-    DRAction, PeerClass, ProtectedPvc, PvcGroup, StaticIpDiscovery, StaticIpTranslation, VolSyncDestinationInfo,
-    VolSyncSpec,
+    DRAction, PeerClass, ProtectedPvc, PvcGroup, StaticIpDiscovery, StaticIpTranslation,
+    VolSyncDestinationInfo, VolSyncSpec,
 };
 use crate::schema;
 use crate::wire::{Duration, is_false, or_default, wire_enum};
@@ -79,10 +79,7 @@ pub struct VolumeReplicationGroupSpec {
     pub protected_namespaces: Option<Vec<String>>,
 
     /// Static addresses to rewrite on restore.
-    #[serde(
-        rename = "staticIPTranslationSpec",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "staticIPTranslationSpec", skip_serializing_if = "Option::is_none")]
     pub static_ip_translation_spec: Option<StaticIpTranslation>,
 }
 

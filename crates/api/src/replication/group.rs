@@ -23,8 +23,16 @@ use std::collections::BTreeMap;
     status = "VolumeGroupReplicationStatus",
     derive = "Default",
     derive = "PartialEq",
-    printcolumn(name = "VolumeGroupReplicationClass", type_ = "string", json_path = ".spec.volumeGroupReplicationClassName"),
-    printcolumn(name = "VolumeGroupReplicationContent", type_ = "string", json_path = ".spec.volumeGroupReplicationContentName"),
+    printcolumn(
+        name = "VolumeGroupReplicationClass",
+        type_ = "string",
+        json_path = ".spec.volumeGroupReplicationClassName"
+    ),
+    printcolumn(
+        name = "VolumeGroupReplicationContent",
+        type_ = "string",
+        json_path = ".spec.volumeGroupReplicationContentName"
+    ),
     printcolumn(name = "desiredState", type_ = "string", json_path = ".spec.replicationState"),
     printcolumn(name = "currentState", type_ = "string", json_path = ".status.state"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
@@ -180,8 +188,16 @@ pub struct VolumeGroupReplicationClassStatus {}
     status = "VolumeGroupReplicationContentStatus",
     derive = "Default",
     derive = "PartialEq",
-    printcolumn(name = "VolumeGroupReplicationClass", type_ = "string", json_path = ".spec.volumeGroupReplicationClassName"),
-    printcolumn(name = "VolumeGroupReplication", type_ = "string", json_path = ".spec.volumeGroupReplicationRef.name"),
+    printcolumn(
+        name = "VolumeGroupReplicationClass",
+        type_ = "string",
+        json_path = ".spec.volumeGroupReplicationClassName"
+    ),
+    printcolumn(
+        name = "VolumeGroupReplication",
+        type_ = "string",
+        json_path = ".spec.volumeGroupReplicationRef.name"
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(default, rename_all = "camelCase")]

@@ -6,12 +6,12 @@ mod volume;
 pub use group::{
     GroupContentSource, GroupSource, PersistentVolumeMapping, VolumeGroupReplication,
     VolumeGroupReplicationClass, VolumeGroupReplicationClassSpec, VolumeGroupReplicationClassStatus,
-    VolumeGroupReplicationContent, VolumeGroupReplicationContentSpec,
-    VolumeGroupReplicationContentStatus, VolumeGroupReplicationSpec, VolumeGroupReplicationStatus,
+    VolumeGroupReplicationContent, VolumeGroupReplicationContentSpec, VolumeGroupReplicationContentStatus,
+    VolumeGroupReplicationSpec, VolumeGroupReplicationStatus,
 };
 pub use volume::{
-    VolumeReplication, VolumeReplicationClass, VolumeReplicationClassSpec,
-    VolumeReplicationClassStatus, VolumeReplicationSpec, VolumeReplicationStatus,
+    VolumeReplication, VolumeReplicationClass, VolumeReplicationClassSpec, VolumeReplicationClassStatus,
+    VolumeReplicationSpec, VolumeReplicationStatus,
 };
 
 use crate::wire::wire_enum;

@@ -24,7 +24,11 @@ use std::collections::BTreeMap;
     derive = "Default",
     derive = "PartialEq",
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    printcolumn(name = "volumeReplicationClass", type_ = "string", json_path = ".spec.volumeReplicationClass"),
+    printcolumn(
+        name = "volumeReplicationClass",
+        type_ = "string",
+        json_path = ".spec.volumeReplicationClass"
+    ),
     printcolumn(name = "SourceKind", type_ = "string", json_path = ".spec.dataSource.kind"),
     printcolumn(name = "SourceName", type_ = "string", json_path = ".spec.dataSource.name"),
     printcolumn(name = "desiredState", type_ = "string", json_path = ".spec.replicationState"),

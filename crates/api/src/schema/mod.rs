@@ -7,8 +7,8 @@
 mod pod;
 
 pub(crate) use pod::{
-    Affinity, NfsVolumeSource, PersistentVolumeClaimVolumeSource, PodSecurityContext,
-    ResourceRequirements, SecretVolumeSource, VolumeResourceRequirements,
+    Affinity, NfsVolumeSource, PersistentVolumeClaimVolumeSource, PodSecurityContext, ResourceRequirements,
+    SecretVolumeSource, VolumeResourceRequirements,
 };
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -19,7 +19,8 @@ pub(crate) const QUANTITY_PATTERN: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9
 /// A label key or condition type: an optional DNS prefix, a slash, and a name.
 pub(crate) const QUALIFIED_NAME: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
 /// A cron line of five fields, or one of the `@daily`-like words.
-pub(crate) const CRON: &str = r"^(@(annually|yearly|monthly|weekly|daily|hourly))|((((\d+,)*\d+|(\d+(\/|-)\d+)|\*(\/\d+)?)\s?){5})$";
+pub(crate) const CRON: &str =
+    r"^(@(annually|yearly|monthly|weekly|daily|hourly))|((((\d+,)*\d+|(\d+(\/|-)\d+)|\*(\/\d+)?)\s?){5})$";
 
 /// Declares a marker type whose schema is what the expression says.
 macro_rules! stand_in {

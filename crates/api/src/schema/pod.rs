@@ -81,7 +81,9 @@ fn dress(schema: &mut Value, generator: &mut SchemaGenerator) {
         for (name, property) in properties {
             dress(property, generator);
             // The only keyed list among these parts.
-            if name == "claims" && let Some(claims) = property.as_object_mut() {
+            if name == "claims"
+                && let Some(claims) = property.as_object_mut()
+            {
                 claims.insert("x-kubernetes-list-type".into(), json!("map"));
                 claims.insert("x-kubernetes-list-map-keys".into(), json!(["name"]));
             }

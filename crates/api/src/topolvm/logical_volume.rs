@@ -140,11 +140,6 @@ pub struct SnapshotStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 
-    /// Paths that were backed up, as older versions recorded them.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
-    #[schemars(skip)]
-    pub paths: Vec<String>,
-
     /// Address of the backup repository.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,

@@ -11,8 +11,8 @@ pub use backup_storage::{
     SnapshotBackupStorageStatus, StorageBackend, StoragePhase, StorageProvider,
 };
 pub use logical_volume::{
-    AccessType, LogicalVolume, LogicalVolumeSpec, LogicalVolumeStatus, SnapshotError,
-    SnapshotOperation, SnapshotPhase, SnapshotProgress, SnapshotStatus,
+    AccessType, LogicalVolume, LogicalVolumeSpec, LogicalVolumeStatus, SnapshotError, SnapshotOperation,
+    SnapshotPhase, SnapshotProgress, SnapshotStatus,
 };
 
 /// The API group of these kinds.

@@ -23,9 +23,19 @@ use std::collections::BTreeMap;
     status = "ReplicationDestinationStatus",
     derive = "Default",
     derive = "PartialEq",
-    printcolumn(name = "Last sync", type_ = "string", format = "date-time", json_path = ".status.lastSyncTime"),
+    printcolumn(
+        name = "Last sync",
+        type_ = "string",
+        format = "date-time",
+        json_path = ".status.lastSyncTime"
+    ),
     printcolumn(name = "Duration", type_ = "string", json_path = ".status.lastSyncDuration"),
-    printcolumn(name = "Next sync", type_ = "string", format = "date-time", json_path = ".status.nextSyncTime")
+    printcolumn(
+        name = "Next sync",
+        type_ = "string",
+        format = "date-time",
+        json_path = ".status.nextSyncTime"
+    )
 )]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(!default)]

@@ -6,18 +6,17 @@ mod source;
 mod syncthing;
 
 pub use destination::{
-    RcloneDestination, ReplicationDestination, ReplicationDestinationSpec,
-    ReplicationDestinationStatus, ResticDestination, RsyncDestination, RsyncDestinationStatus,
-    RsyncTlsDestination, RsyncTlsDestinationStatus,
+    RcloneDestination, ReplicationDestination, ReplicationDestinationSpec, ReplicationDestinationStatus,
+    ResticDestination, RsyncDestination, RsyncDestinationStatus, RsyncTlsDestination,
+    RsyncTlsDestinationStatus,
 };
 pub use mover::{
-    CustomCa, DestinationVolumeOptions, External, MoverConfig, MoverStatus, MoverVolume,
-    MoverVolumeSource, SourceVolumeOptions, Trigger,
+    CustomCa, DestinationVolumeOptions, External, MoverConfig, MoverStatus, MoverVolume, MoverVolumeSource,
+    SourceVolumeOptions, Trigger,
 };
 pub use source::{
     RcloneSource, ReplicationSource, ReplicationSourceSpec, ReplicationSourceStatus, ResticRetain,
-    ResticSource, ResticSourceStatus, RsyncSource, RsyncSourceStatus, RsyncTlsSource,
-    RsyncTlsSourceStatus,
+    ResticSource, ResticSourceStatus, RsyncSource, RsyncSourceStatus, RsyncTlsSource, RsyncTlsSourceStatus,
 };
 pub use syncthing::{Syncthing, SyncthingPeer, SyncthingPeerStatus, SyncthingStatus};
 

@@ -4,8 +4,8 @@ use super::{CopyMethod, MoverResult};
 use crate::schema;
 use crate::wire::or_default;
 use k8s_openapi::api::core::v1::{
-    Affinity, NFSVolumeSource, PersistentVolumeClaimVolumeSource, PodSecurityContext,
-    ResourceRequirements, SecretVolumeSource,
+    Affinity, NFSVolumeSource, PersistentVolumeClaimVolumeSource, PodSecurityContext, ResourceRequirements,
+    SecretVolumeSource,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use schemars::JsonSchema;

@@ -1,8 +1,7 @@
 //! ReplicationSource: the sending side.
 
 use super::{
-    CustomCa, External, MoverConfig, MoverStatus, SourceVolumeOptions, Syncthing, SyncthingStatus,
-    Trigger,
+    CustomCa, External, MoverConfig, MoverStatus, SourceVolumeOptions, Syncthing, SyncthingStatus, Trigger,
 };
 use crate::schema;
 use crate::wire::{Duration, is_false, or_default};
@@ -27,9 +26,19 @@ use std::collections::BTreeMap;
     derive = "Default",
     derive = "PartialEq",
     printcolumn(name = "Source", type_ = "string", json_path = ".spec.sourcePVC"),
-    printcolumn(name = "Last sync", type_ = "string", format = "date-time", json_path = ".status.lastSyncTime"),
+    printcolumn(
+        name = "Last sync",
+        type_ = "string",
+        format = "date-time",
+        json_path = ".status.lastSyncTime"
+    ),
     printcolumn(name = "Duration", type_ = "string", json_path = ".status.lastSyncDuration"),
-    printcolumn(name = "Next sync", type_ = "string", format = "date-time", json_path = ".status.nextSyncTime")
+    printcolumn(
+        name = "Next sync",
+        type_ = "string",
+        format = "date-time",
+        json_path = ".status.nextSyncTime"
+    )
 )]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(!default)]

@@ -4,9 +4,8 @@ mod manifest_config;
 mod manifest_work;
 
 pub use manifest_config::{
-    ConditionRule, ConditionRuleType, FeedbackRule, FeedbackRuleType, IgnoreField, IgnoreWhen,
-    JsonPath, ManifestConfig, ResourceIdentifier, ScrapeType, ServerSideApply, UpdateStrategy,
-    UpdateStrategyType,
+    ConditionRule, ConditionRuleType, FeedbackRule, FeedbackRuleType, IgnoreField, IgnoreWhen, JsonPath,
+    ManifestConfig, ResourceIdentifier, ScrapeType, ServerSideApply, UpdateStrategy, UpdateStrategyType,
 };
 pub use manifest_work::{
     DeleteOption, DeletePropagation, ExecutorServiceAccount, ExecutorSubject, ExecutorSubjectType,
