@@ -20,8 +20,20 @@ pub(crate) fn target() -> PathBuf {
 pub(crate) fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root()).args(args);
+    // Cargo told this task about its package. Told on, it would make build scripts that look at such variables run
+    // again, and with them everything that stands on their crates.
+    for (name, _) in std::env::vars_os() {
+        let told =
+            name.to_str().is_some_and(|name| TOLD_BY_CARGO.iter().any(|prefix| name.starts_with(prefix)));
+        if told {
+            command.env_remove(name);
+        }
+    }
     command
 }
+
+const TOLD_BY_CARGO: [&str; 5] =
+    ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_NAME", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE"];
 
 /// Runs a command with its output shown; fails when it fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {

@@ -64,8 +64,8 @@ pub(crate) fn check_go() -> Result<()> {
 
 fn go_version(text: &str) -> Option<(u32, u32)> {
     let version = text.split_whitespace().nth(2)?.strip_prefix("go")?;
-    let mut parts =
-        version.split(['.', '-']).map(|part| part.trim_end_matches(|c: char| !c.is_ascii_digit()));
+    // A release candidate is called 1.27rc1.
+    let mut parts = version.split(|c: char| !c.is_ascii_digit());
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
