@@ -52,11 +52,6 @@ impl Path {
         format!("{}[{index}]", self.0)
     }
 
-    /// The path of an entry of a map below this one.
-    pub(crate) fn key(&self, key: &str) -> String {
-        format!("{}[{key}]", self.0)
-    }
-
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,8 +1,39 @@
 //! Field ownership: server-side apply and `metadata.managedFields`.
+//!
+//! Who wrote which field is kept in the object itself. An apply takes what it names, gives back what it no longer
+//! names, and is refused where someone else owns what it would change; any other write takes what it changes.
+//!
+//! Entries of other versions of a kind are read against the schema at hand: there is no conversion between versions here.
 
-use crate::Schema;
+mod apply;
+mod entries;
+mod set;
+mod typed;
+mod walk;
+mod write;
+
+pub use apply::apply;
+pub use write::update;
+
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use thiserror::Error;
+
+/// Fields that identify an object or that the server keeps: nobody owns them.
+const STRIPPED: &[&str] = &[
+    "apiVersion",
+    "kind",
+    "metadata",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.creationTimestamp",
+    "metadata.selfLink",
+    "metadata.uid",
+    "metadata.clusterName",
+    "metadata.generation",
+    "metadata.managedFields",
+    "metadata.resourceVersion",
+];
 
 /// Who writes, and when.
 #[derive(Clone, Copy, Debug)]
@@ -15,18 +46,19 @@ pub struct Manager<'a> {
     pub subresource: &'a str,
     /// The time of the write, RFC 3339 in UTC with seconds.
     pub time: &'a str,
-    /// What this endpoint resets and so nobody can own through it, as dotted paths: `["status"]` for the main resource
-    /// of a kind with a status subresource, `["spec", "metadata"]`-like for the status subresource.
+    /// What this endpoint resets and so nobody can own through it, as dotted paths: `["status"]` for the main resource of a
+    /// kind with a status subresource, `["spec", "metadata.labels", ...]` for the status subresource.
     pub reset_fields: &'a [&'a str],
 }
 
 /// One field that someone else owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// The other manager, as Kubernetes prints it: `"kubectl" using apps/v1`, with subresource and time where set.
+    /// The other manager, as Kubernetes prints it: `"kubectl" using apps/v1`, with its subresource where it has one.
     pub manager: String,
     /// The field, such as `.spec.replicas`.
     pub field: String,
+    path: Vec<String>,
 }
 
 /// Why an apply was refused.
@@ -35,38 +67,41 @@ pub enum ApplyError {
     /// Others own fields that the configuration sets to other values: 409, forceable.
     #[error("{}", conflict_message(.0))]
     Conflict(Vec<Conflict>),
-    /// The configuration cannot be applied at all: 400.
+    /// The configuration does not fit the schema: Kubernetes answers 500.
     #[error("{0}")]
     Invalid(String),
+    /// The configuration is not one for this request: 400.
+    #[error("{0}")]
+    BadRequest(String),
 }
 
 impl ApplyError {
     /// The `StatusCause`s of a conflict, one per field, with reason `FieldManagerConflict`.
     pub fn causes(&self) -> Vec<Value> {
-        match self {
-            ApplyError::Conflict(conflicts) => conflicts
-                .iter()
-                .map(|c| json!({ "reason": "FieldManagerConflict", "message": format!("conflict with {}", c.manager), "field": c.field }))
-                .collect(),
-            ApplyError::Invalid(_) => Vec::new(),
-        }
+        let ApplyError::Conflict(conflicts) = self else { return Vec::new() };
+        let cause = |c: &Conflict| {
+            json!({
+                "reason": "FieldManagerConflict",
+                "message": format!("conflict with {}", c.manager),
+                "field": c.field,
+            })
+        };
+        conflicts.iter().map(cause).collect()
     }
 }
 
-fn conflict_message(_conflicts: &[Conflict]) -> String {
-    String::new()
+fn conflict_message(conflicts: &[Conflict]) -> String {
+    if let [only] = conflicts {
+        return format!("Apply failed with 1 conflict: conflict with {}: {}", only.manager, only.field);
+    }
+    let mut by_manager: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for conflict in conflicts {
+        by_manager.entry(&conflict.manager).or_default().push(&conflict.field);
+    }
+    let mut lines = Vec::new();
+    for (manager, fields) in by_manager {
+        lines.push(format!("conflicts with {manager}:"));
+        lines.extend(fields.iter().map(|field| format!("- {field}")));
+    }
+    format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))
 }
-
-/// Applies `config` to `live` (nothing, on creation) and returns the new object with its managedFields.
-pub fn apply(
-    _schema: &Schema,
-    _live: Option<&Value>,
-    config: &Value,
-    _manager: &Manager<'_>,
-    _force: bool,
-) -> Result<Value, ApplyError> {
-    Ok(config.clone())
-}
-
-/// Recomputes the managedFields of `new` for a write that is not an apply: create, update or patch.
-pub fn update(_schema: &Schema, _live: Option<&Value>, _new: &mut Value, _manager: &Manager<'_>) {}

@@ -1,7 +1,14 @@
 //! The three patches: JSON patch (RFC 6902), merge patch (RFC 7386) and Kubernetes' strategic merge patch.
 
-use crate::Schema;
-use serde_json::Value;
+mod json;
+mod merge;
+mod order;
+mod strategic;
+
+pub use json::json_patch;
+pub use merge::merge_patch;
+pub use strategic::strategic;
+
 use thiserror::Error;
 
 /// Why a patch could not be applied; the variants map to HTTP status codes.
@@ -16,19 +23,4 @@ pub enum PatchError {
     /// The patch has more operations than allowed: 413.
     #[error("{0}")]
     TooLarge(String),
-}
-
-/// Applies a JSON patch (RFC 6902).
-pub fn json_patch(doc: &Value, _ops: &Value) -> Result<Value, PatchError> {
-    Ok(doc.clone())
-}
-
-/// Applies a merge patch (RFC 7386).
-pub fn merge_patch(doc: &Value, _patch: &Value) -> Value {
-    doc.clone()
-}
-
-/// Applies a strategic merge patch, guided by the patch strategies and merge keys of `schema`.
-pub fn strategic(_schema: &Schema, doc: &Value, _patch: &Value) -> Result<Value, PatchError> {
-    Ok(doc.clone())
 }
