@@ -27,3 +27,4 @@ pub use columns::{Column, age};
 pub use events::{core_to_events_v1, events_v1_to_core};
 pub use schemas::schema;
 pub use table::{Kind, Storage, all, find, find_kind};
+pub use validation::{validate_meta, validate_meta_update};

@@ -1,0 +1,433 @@
+//! Claims and volumes.
+
+use super::{Check, IMMUTABLE, names, without};
+use crate::form::compare_quantities;
+use crate::json::{blank, entries, int, list, text};
+use lifeboat_schema::FieldError;
+use serde_json::{Value, json};
+use std::cmp::Ordering;
+
+const ACCESS_MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
+const BETA_CLASS: &str = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class";
+
+/// The fields of a volume's spec that say where its data is; exactly one is set.
+const SOURCES: &[&str] = &[
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "flocker",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "cephfs",
+    "iscsi",
+    "cinder",
+    "fc",
+    "flexVolume",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "scaleIO",
+    "local",
+    "storageos",
+    "csi",
+];
+
+pub(super) fn claim(check: &mut Check, obj: &Value, old: Option<&Value>) {
+    claim_spec(check, obj, "spec");
+    if let Some(old) = old {
+        claim_update(check, obj, old);
+    }
+}
+
+/// The rules for a claim's spec, which a StatefulSet's templates have too.
+pub(super) fn claim_spec(check: &mut Check, obj: &Value, path: &str) {
+    let Some(spec) = super::at(obj, path).filter(|s| s.is_object()) else {
+        return check.required(format!("{path}.accessModes"), "at least 1 access mode is required");
+    };
+    let modes = list(spec, "/accessModes");
+    if modes.is_empty() {
+        check.required(format!("{path}.accessModes"), "at least 1 access mode is required");
+    }
+    check.selector(obj, &format!("{path}.selector"));
+    access_modes(check, modes, path);
+    let storage = format!("{path}.resources[storage]");
+    match spec.pointer("/resources/requests/storage") {
+        None => check.required(storage, ""),
+        Some(amount) => positive(check, storage, amount),
+    }
+    check.named(obj, &format!("{path}.storageClassName"), names::subdomain);
+    check.one_of(obj, &format!("{path}.volumeMode"), VOLUME_MODES);
+    for key in ["dataSource", "dataSourceRef"] {
+        if let Some(source) = spec.get(key) {
+            data_source(check, source, &format!("{path}.{key}"));
+        }
+    }
+    if let (Some(source), Some(reference)) = (spec.get("dataSource"), spec.get("dataSourceRef")) {
+        let namespaced = !text(reference, "/namespace").is_empty();
+        let same = ["/kind", "/name", "/apiGroup"].iter().all(|p| text(source, p) == text(reference, p));
+        if namespaced {
+            let detail = "may not be specified when dataSourceRef.namespace is specified";
+            check.invalid(path, format!("{path}.dataSource"), detail);
+        } else if !same {
+            check.invalid(path, format!("{path}.dataSource"), "must match dataSourceRef");
+        }
+    }
+    check.named(obj, &format!("{path}.volumeAttributesClassName"), names::subdomain);
+}
+
+fn access_modes(check: &mut Check, modes: &[Value], path: &str) {
+    let field = format!("{path}.accessModes");
+    let known = |m: &Value| m.as_str().is_some_and(|m| ACCESS_MODES.contains(&m));
+    for mode in modes.iter().filter(|m| !known(m)) {
+        check.push(FieldError::not_supported(field.as_str(), mode.clone(), ACCESS_MODES));
+    }
+    let single = modes.iter().any(|m| m == "ReadWriteOncePod");
+    if single && modes.iter().any(|m| known(m) && m != "ReadWriteOncePod") {
+        check.forbidden(field, "may not use ReadWriteOncePod with other access modes");
+    }
+}
+
+fn data_source(check: &mut Check, source: &Value, path: &str) {
+    for key in ["name", "kind"] {
+        if text(source, &format!("/{key}")).is_empty() {
+            check.required(format!("{path}.{key}"), "");
+        }
+    }
+    let (group, kind) = (text(source, "/apiGroup"), text(source, "/kind"));
+    if group.is_empty() && kind != "PersistentVolumeClaim" {
+        check.invalid(path, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup");
+    }
+    if !group.is_empty() {
+        for problem in names::subdomain(group) {
+            check.invalid(format!("{path}.apiGroup"), group, problem);
+        }
+    }
+}
+
+/// An amount of storage that has to be more than nothing.
+fn positive(check: &mut Check, field: String, amount: &Value) {
+    match compare_quantities(amount, &json!(0)) {
+        Some(Ordering::Greater) => {}
+        Some(_) => check.invalid(field, amount.clone(), "must be greater than zero"),
+        None => check.invalid(field, amount.clone(), "must be a valid resource quantity"),
+    }
+}
+
+fn claim_update(check: &mut Check, new: &Value, old: &Value) {
+    // What may change is put back as it was; the rest has to be the same.
+    let mut freed = vec![];
+    if text(old, "/spec/volumeName").is_empty() {
+        freed.push("volumeName");
+    }
+    let (old_class, new_class) =
+        (old.pointer("/spec/storageClassName"), new.pointer("/spec/storageClassName"));
+    let annotation = old.pointer(BETA_CLASS);
+    let moved_to_field = annotation.is_some()
+        && old_class.is_none()
+        && new_class == annotation
+        && (new.pointer(BETA_CLASS).is_none() || new.pointer(BETA_CLASS) == annotation);
+    if !moved_to_field && new.pointer(BETA_CLASS) != annotation {
+        let field = "metadata.annotations[volume.beta.kubernetes.io/storage-class]";
+        check.invalid(field, new.pointer(BETA_CLASS).cloned().unwrap_or_default(), IMMUTABLE);
+    }
+    // A class may be given to a claim that had none: the default class of a cluster that got one later.
+    let given_late =
+        new_class.is_some() && old_class.is_none() && annotation.is_none_or(|a| new_class == Some(a));
+    if moved_to_field || given_late {
+        freed.push("storageClassName");
+    }
+    let bound = text(new, "/status/phase") == "Bound";
+    if bound {
+        freed.push("volumeAttributesClassName");
+    }
+    let (mut now, mut before) = (without(new, "/spec", &freed), without(old, "/spec", &freed));
+    if bound {
+        for spec in [&mut now, &mut before] {
+            if let Some(Value::Object(requests)) = spec.pointer_mut("/resources/requests") {
+                requests.remove("storage");
+            }
+        }
+    }
+    if now != before {
+        let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound \
+                      claims";
+        check.forbidden("spec", format!("{detail}{}", changes(&before, &now)));
+    }
+    let size = "/spec/resources/requests/storage";
+    let zero = json!(0);
+    let (new_size, old_size) = (new.pointer(size).unwrap_or(&zero), old.pointer(size).unwrap_or(&zero));
+    let capacity = old.pointer("/status/capacity/storage").unwrap_or(&zero);
+    // Smaller than before is for recovery from a failed expansion, and never down to what is there already.
+    if compare_quantities(new_size, old_size) == Some(Ordering::Less)
+        && compare_quantities(new_size, capacity) != Some(Ordering::Greater)
+    {
+        check.forbidden("spec.resources.requests.storage", "field can not be less than status.capacity");
+    }
+    check.immutable(new, old, "spec.volumeMode", "volumeMode");
+    attributes_class_kept(check, new, old);
+}
+
+fn attributes_class_kept(check: &mut Check, new: &Value, old: &Value) {
+    let path = "/spec/volumeAttributesClassName";
+    if new.pointer(path) == old.pointer(path)
+        || old.pointer("/status/currentVolumeAttributesClassName").is_none()
+    {
+        return;
+    }
+    let detail = match new.pointer(path) {
+        None => "update to nil is forbidden when status.currentVolumeAttributesClassName is not nil",
+        Some(v) if v == "" => {
+            "update to empty string is forbidden when status.currentVolumeAttributesClassName is not nil"
+        }
+        Some(_) => return,
+    };
+    check.forbidden("spec.volumeAttributesClassName", detail);
+}
+
+/// The fields that differ, one per line; Kubernetes shows a Go diff there, which nobody parses.
+pub(super) fn changes(before: &Value, now: &Value) -> String {
+    let mut out = String::new();
+    let empty = serde_json::Map::new();
+    let (b, n) = (before.as_object().unwrap_or(&empty), now.as_object().unwrap_or(&empty));
+    for key in b.keys().chain(n.keys().filter(|k| !b.contains_key(*k))) {
+        if b.get(key) != n.get(key) {
+            let show = |v: Option<&Value>| v.map_or("<nil>".into(), Value::to_string);
+            out.push_str(&format!("\n  {key}: {} -> {}", show(b.get(key)), show(n.get(key))));
+        }
+    }
+    out
+}
+
+pub(super) fn claim_status(check: &mut Check, new: &Value) {
+    if blank(new.pointer("/spec/accessModes")) {
+        check.required("Spec.accessModes", "");
+    }
+    for (key, amount) in entries(new, "/status/capacity") {
+        not_negative(check, format!("status.capacity[{key}]"), amount);
+    }
+    let states = [
+        "ControllerResizeInProgress",
+        "ControllerResizeInfeasible",
+        "NodeResizePending",
+        "NodeResizeInProgress",
+        "NodeResizeInfeasible",
+    ];
+    for (key, state) in entries(new, "/status/allocatedResourceStatuses") {
+        if !state.as_str().is_some_and(|s| states.contains(&s)) {
+            check.push(FieldError::not_supported("status.allocatedResourceStatuses", key, &states));
+        }
+    }
+    for (key, amount) in entries(new, "/status/allocatedResources") {
+        not_negative(check, format!("status.allocatedResources[{key}]"), amount);
+    }
+}
+
+fn not_negative(check: &mut Check, field: String, amount: &Value) {
+    if compare_quantities(amount, &json!(0)).is_none_or(Ordering::is_lt) {
+        check.invalid(field, amount.clone(), "must be a valid resource quantity");
+    }
+}
+
+pub(super) fn volume(check: &mut Check, obj: &Value, old: Option<&Value>) {
+    volume_spec(check, obj, "spec", false);
+    let Some(old) = old else { return };
+    let source = |v: &Value| -> Value {
+        let spec = v.get("spec").and_then(Value::as_object);
+        let fields = spec.into_iter().flatten().filter(|(k, _)| SOURCES.contains(&k.as_str()));
+        Value::Object(fields.map(|(k, v)| (k.clone(), v.clone())).collect())
+    };
+    let (mut now, before) = (source(obj), source(old));
+    // A secret for expansion may be given later.
+    if before.get("csi").is_some_and(|c| c.get("controllerExpandSecretRef").is_none())
+        && let Some(Value::Object(csi)) = now.get_mut("csi")
+    {
+        csi.remove("controllerExpandSecretRef");
+    }
+    if now != before {
+        let detail = "spec.persistentvolumesource is immutable after creation";
+        check.forbidden("spec.persistentvolumesource", format!("{detail}{}", changes(&before, &now)));
+    }
+    check.immutable(obj, old, "spec.volumeMode", "volumeMode");
+    let affinity = |v: &Value| v.pointer("/spec/nodeAffinity").map(|a| modern_labels(a.clone()));
+    if let Some(before) = affinity(old)
+        && affinity(obj).as_ref() != Some(&before)
+    {
+        let bad = obj.pointer("/spec/nodeAffinity").cloned().unwrap_or_default();
+        check.invalid("nodeAffinity", bad, "field is immutable, except for updating from beta label to GA");
+    }
+    let class = "/spec/volumeAttributesClassName";
+    if old.pointer(class).is_some() && obj.pointer(class).is_none() {
+        check.forbidden("spec.volumeAttributesClassName", "update from non-nil value to nil is forbidden");
+    }
+}
+
+/// Topology labels under their current names, so that renaming them is no change.
+fn modern_labels(mut affinity: Value) -> Value {
+    let terms = affinity.pointer_mut("/required/nodeSelectorTerms").and_then(Value::as_array_mut);
+    for term in terms.into_iter().flatten() {
+        let Some(Value::Array(expressions)) = term.get_mut("matchExpressions") else { continue };
+        for expression in expressions {
+            let modern = match text(expression, "/key") {
+                "failure-domain.beta.kubernetes.io/zone" => "topology.kubernetes.io/zone",
+                "failure-domain.beta.kubernetes.io/region" => "topology.kubernetes.io/region",
+                "beta.kubernetes.io/os" => "kubernetes.io/os",
+                "beta.kubernetes.io/arch" => "kubernetes.io/arch",
+                "beta.kubernetes.io/instance-type" => "node.kubernetes.io/instance-type",
+                _ => continue,
+            };
+            expression["key"] = modern.into();
+        }
+    }
+    affinity
+}
+
+/// The rules for a volume's spec; `inline` for one within a VolumeAttachment, which has no life of its own.
+pub(super) fn volume_spec(check: &mut Check, obj: &Value, path: &str, inline: bool) {
+    let empty = json!({});
+    let spec = super::at(obj, path).unwrap_or(&empty);
+    let modes = list(spec, "/accessModes");
+    if inline {
+        for key in ["claimRef", "capacity", "nodeAffinity", "storageClassName"] {
+            if !blank(spec.get(key)) {
+                check.forbidden(
+                    format!("{path}.{key}"),
+                    "may not be specified in the context of inline volumes",
+                );
+            }
+        }
+        if spec.get("csi").is_none() {
+            check.required(format!("{path}.csi"), "has to be specified in the context of inline volumes");
+        }
+    } else {
+        capacity(check, spec, path);
+    }
+    if modes.is_empty() {
+        check.required(format!("{path}.accessModes"), "");
+    }
+    access_modes(check, modes, path);
+    if !inline {
+        let policies = ["Delete", "Recycle", "Retain"];
+        check.one_of(obj, &format!("{path}.persistentVolumeReclaimPolicy"), &policies);
+        check.one_of(obj, &format!("{path}.volumeMode"), VOLUME_MODES);
+        check.named(obj, &format!("{path}.storageClassName"), names::subdomain);
+    }
+    let affinity = spec.get("nodeAffinity");
+    if affinity.is_some_and(|a| a.get("required").is_none()) {
+        check.required(format!("{path}.nodeAffinity.required"), "must specify required node constraints");
+    } else if affinity.is_some_and(|a| list(a, "/required/nodeSelectorTerms").is_empty()) {
+        let field = format!("{path}.nodeAffinity.required.nodeSelectorTerms");
+        check.required(field, "must have at least one node selector term");
+    }
+    volume_source(check, spec, path);
+    if let Some(class) = spec.get("volumeAttributesClassName") {
+        let field = format!("{path}.volumeAttributesClassName");
+        if class == "" {
+            check.required(field, "an empty string is disallowed");
+        } else {
+            check.named(obj, &field, names::subdomain);
+        }
+        if spec.get("csi").is_none() {
+            check.required(format!("{path}.csi"), "has to be specified when using volumeAttributesClassName");
+        }
+    }
+}
+
+fn capacity(check: &mut Check, spec: &Value, path: &str) {
+    let field = format!("{path}.capacity");
+    let capacity = spec.get("capacity").and_then(Value::as_object);
+    if capacity.is_none_or(serde_json::Map::is_empty) {
+        check.required(field.as_str(), "");
+    }
+    if capacity.is_none_or(|c| !c.contains_key("storage") || c.len() > 1) {
+        let shown = capacity.map_or(Value::Null, |c| Value::Object(c.clone()));
+        check.push(FieldError::not_supported(field.as_str(), shown, &["storage"]));
+    }
+    for (key, amount) in capacity.into_iter().flatten() {
+        positive(check, format!("{field}[{key}]"), amount);
+    }
+}
+
+fn volume_source(check: &mut Check, spec: &Value, path: &str) {
+    let mut found = SOURCES.iter().filter(|s| spec.get(**s).is_some());
+    let Some(first) = found.next() else {
+        return check.required(path, "must specify a volume type");
+    };
+    let source = &spec[*first];
+    match *first {
+        "csi" => {
+            driver_name(check, source, &format!("{path}.csi.driver"), "/driver");
+            if text(source, "/volumeHandle").is_empty() {
+                check.required(format!("{path}.csi.volumeHandle"), "");
+            }
+            for key in [
+                "controllerPublishSecretRef",
+                "controllerExpandSecretRef",
+                "nodePublishSecretRef",
+                "nodeExpandSecretRef",
+            ] {
+                let Some(secret) = source.get(key) else { continue };
+                for part in ["name", "namespace"] {
+                    if text(secret, &format!("/{part}")).is_empty() {
+                        check.required(format!("{path}.csi.{key}.{part}"), "");
+                    }
+                }
+            }
+        }
+        "hostPath" | "local" => {
+            let at = format!("{path}.{first}.path");
+            match text(source, "/path") {
+                "" => check.required(at, ""),
+                p if p.split('/').any(|part| part == "..") => check.invalid(at, p, "must not contain '..'"),
+                "/" if *first == "hostPath" && text(spec, "/persistentVolumeReclaimPolicy") == "Recycle" => {
+                    let detail = "may not be 'recycle' for a hostPath mount of '/'";
+                    check.forbidden(format!("{path}.persistentVolumeReclaimPolicy"), detail);
+                }
+                _ => {}
+            }
+            if *first == "local" && spec.get("nodeAffinity").is_none() {
+                check.required(format!("{path}.nodeAffinity"), "Local volume requires node affinity");
+            }
+        }
+        "nfs" => {
+            for key in ["server", "path"] {
+                if text(source, &format!("/{key}")).is_empty() {
+                    check.required(format!("{path}.nfs.{key}"), "");
+                }
+            }
+            let at = text(source, "/path");
+            if !at.is_empty() && !at.starts_with('/') {
+                check.invalid(format!("{path}.nfs.path"), at, "must be an absolute path");
+            }
+        }
+        "iscsi" if int(source, "/lun") < 0 || int(source, "/lun") > 255 => {
+            check.invalid(
+                format!("{path}.iscsi.lun"),
+                int(source, "/lun"),
+                "must be between 0 and 255, inclusive",
+            );
+        }
+        _ => {}
+    }
+    for extra in found {
+        check.forbidden(format!("{path}.{extra}"), "may not specify more than 1 volume type");
+    }
+}
+
+/// The name of a CSI driver, which has to be there.
+pub(super) fn driver_name(check: &mut Check, obj: &Value, field: &str, pointer: &str) {
+    let name = text(obj, pointer);
+    if name.is_empty() {
+        return check.required(field, "");
+    }
+    if name.len() > 63 {
+        check.push(FieldError::too_long(field, 63));
+    }
+    for problem in names::subdomain(&name.to_lowercase()) {
+        check.invalid(field, name, problem);
+    }
+}
