@@ -43,20 +43,11 @@ impl Achieved {
     }
 }
 
-/// When to stop.
-#[derive(Clone, Copy, Debug)]
-pub enum Until {
-    /// After this time.
-    Time(Duration),
-    /// After this many objects.
-    Count(u64),
-}
-
-/// Creates objects named after `series`, which must be new to the server.
+/// Creates `count` objects named after `series`, which must be new to the server.
 ///
 /// # Errors
 /// When a create is not acknowledged with 201.
-pub async fn run(access: &Access, load: Load, series: &str, until: Until) -> Result<Achieved> {
+pub async fn run(access: &Access, load: Load, series: &str, count: u64) -> Result<Achieved> {
     let next = Arc::new(AtomicU64::new(0));
     let begin = Instant::now();
     let mut workers = Vec::new();
@@ -69,11 +60,7 @@ pub async fn run(access: &Access, load: Load, series: &str, until: Until) -> Res
                 let mut latencies = Vec::new();
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    let done = match until {
-                        Until::Time(limit) => begin.elapsed() >= limit,
-                        Until::Count(limit) => number >= limit,
-                    };
-                    if done {
+                    if number >= count {
                         return anyhow::Ok(latencies);
                     }
                     let body = config_map(&format!("{series}-{number}"), load.payload);

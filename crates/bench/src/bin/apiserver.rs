@@ -11,7 +11,7 @@ use anyhow::Result;
 use bytes::Bytes;
 use clap::Parser;
 use http::{Method, StatusCode};
-use lifeboat_bench::creates::{self, Load, Until};
+use lifeboat_bench::creates::{self, Load};
 use lifeboat_bench::findings::{Findings, median, millis, percentile};
 use lifeboat_bench::server::Server;
 use lifeboat_bench::watchers;
@@ -27,9 +27,9 @@ struct Args {
     /// Objects for the measure of memory.
     #[arg(long, default_value_t = 100_000)]
     objects: u64,
-    /// Seconds of creates.
-    #[arg(long, default_value_t = 15)]
-    seconds: u64,
+    /// Creates that are timed, a part of all objects; as many go before them to warm up, up to 5000.
+    #[arg(long, default_value_t = 40_000)]
+    creates: u64,
     /// Watchers at once.
     #[arg(long, default_value_t = 1000)]
     watchers: usize,
@@ -138,9 +138,9 @@ async fn measure(side: &Side<'_>, args: &Args) -> Result<Measured> {
     println!("  events: p50 {:.1} ms, p99 {:.1} ms", millis(event_p50), millis(event_p99));
 
     let load = Load { connections: args.connections, streams: args.streams, payload: 512 };
-    let warm = creates::run(&server.access, load, "warm", Until::Time(Duration::from_secs(2))).await?;
-    let time = Until::Time(Duration::from_secs(args.seconds));
-    let mut timed = creates::run(&server.access, load, "timed", time).await?;
+    let warm = args.creates.min(5000);
+    creates::run(&server.access, load, "warm", warm).await?;
+    let mut timed = creates::run(&server.access, load, "timed", args.creates).await?;
     let (create_p50, create_p99) =
         (percentile(&mut timed.latencies, 0.5), percentile(&mut timed.latencies, 0.99));
     println!(
@@ -150,12 +150,8 @@ async fn measure(side: &Side<'_>, args: &Args) -> Result<Measured> {
         millis(create_p99)
     );
 
-    let left = args.objects.saturating_sub(args.events as u64 + warm.count + timed.count);
-    if left > 0 {
-        creates::run(&server.access, load, "fill", Until::Count(left)).await?;
-    } else {
-        println!("  note: more objects than asked for the measure of memory: {}", warm.count + timed.count);
-    }
+    let left = args.objects.saturating_sub(args.events as u64 + warm + args.creates);
+    creates::run(&server.access, load, "fill", left).await?;
     // Both sides get the same time to give back what only the load needed.
     tokio::time::sleep(Duration::from_secs(10)).await;
     let memory = server.memory()?;
