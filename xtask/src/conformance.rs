@@ -237,6 +237,7 @@ fn run_one(
     command
         .current_dir(folder.path())
         .arg(format!("--kubeconfig={}", kubeconfig.display()))
+        .arg(format!("--kubectl-path={}", Binaries::in_cache().kubectl()?.display()))
         .args(["--provider=skeleton", "--allowed-not-ready-nodes=-1"])
         .args(["--ginkgo.no-color", "--ginkgo.silence-skips", "--ginkgo.timeout=40m"])
         .arg(format!("--ginkgo.focus={focus}"))

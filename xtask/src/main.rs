@@ -16,6 +16,7 @@ mod suite;
 mod tally;
 mod tidy;
 mod tools;
+mod transcript;
 
 use std::process::ExitCode;
 
@@ -38,6 +39,8 @@ enum Task {
     Conformance(conformance::Args),
     /// Do what Go controllers do, with client-go.
     ClientGo(clientgo::Args),
+    /// Play the transcripts of kubectl.
+    Kubectl(transcript::Args),
     /// Build the Go programs that tests compare with, into the cache.
     Tools,
     /// Check the rules that clippy cannot see.
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Task::Bench(args) => bench::run(&args),
         Task::Conformance(args) => conformance::run(&args),
         Task::ClientGo(args) => clientgo::run(args.on),
+        Task::Kubectl(args) => transcript::run(&args),
         Task::Tools => tools::run(),
         Task::Tidy => tidy::run(),
     };

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::conformance::{self, Server};
 use crate::embedded;
 use crate::tally::{Strictness, Tally};
-use crate::{clientgo, dependencies, shell, tidy, tools};
+use crate::{clientgo, dependencies, shell, tidy, tools, transcript};
 
 /// Runs everything.
 pub(crate) fn run() -> Result<()> {
@@ -24,6 +24,7 @@ pub(crate) fn run() -> Result<()> {
         }
     });
     timed("client-go", || clients(&mut tally));
+    timed("kubectl", || transcripts(&mut tally));
     timed("conformance", || conformance_specs(&mut tally));
     let strictness = match std::env::var("CI").as_deref() {
         Ok("true" | "1") => Strictness::SkipsFail,
@@ -69,6 +70,28 @@ fn clients(tally: &mut Tally) {
         match lacking(on, clientgo::lacks) {
             Some(reason) => tally.skip(&name, &reason),
             None => tally.step(&name, clientgo::run(on)),
+        }
+    }
+}
+
+/// The transcripts of kubectl on both servers.
+fn transcripts(tally: &mut Tally) {
+    for on in [Server::Real, Server::Embedded] {
+        let name = format!("kubectl on {on:?}");
+        if let Some(reason) = lacking(on, transcript::lacks) {
+            tally.skip(&name, &reason);
+            continue;
+        }
+        match transcript::play_all(on) {
+            Err(error) => tally.fail(format!("{name}: {error:#}")),
+            Ok(outcomes) => {
+                for (command, outcome) in outcomes {
+                    match outcome {
+                        Ok(()) => tally.pass(),
+                        Err(why) => tally.fail(format!("{name}: {command}\n{why}")),
+                    }
+                }
+            }
         }
     }
 }
