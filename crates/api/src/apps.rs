@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 /// The API group of this kind.
 pub const GROUP: &str = "apps.open-cluster-management.io";
 
+/// The `schedulerName` that leaves the decision to the hub's own controller.
+pub const SCHEDULER_NAME_RAMEN: &str = "ramen";
+
 /// Which clusters to choose.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(

@@ -127,7 +127,8 @@ pub struct Duration(pub String);
 impl Duration {
     /// The length of time, or `None` where the text is not a duration or is negative.
     pub fn to_std(&self) -> Option<StdDuration> {
-        let parsed: kube::core::Duration = self.0.parse().ok()?;
+        // The parser takes the empty text for zero; Go does not.
+        let parsed: kube::core::Duration = self.0.parse().ok().filter(|_| !self.0.is_empty())?;
         (!parsed.is_negative()).then(|| parsed.into())
     }
 }

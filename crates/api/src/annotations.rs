@@ -1,0 +1,237 @@
+//! Every annotation key that Lifeboat reads or writes, and the values that have a meaning.
+//!
+//! Each line says on what the key stands, who sets it, and what it means. "Hub" is the controller of
+//! DRPlacementControl, DRPolicy and DRCluster; "group" that of VolumeReplicationGroup.
+
+// --- Back references of what the hub makes ---
+
+/// On placements, works and views: set by the hub; name of the DRPlacementControl they belong to.
+pub const DRPC_NAME: &str = "drplacementcontrol.ramendr.openshift.io/drpc-name";
+/// On placements, works and views: set by the hub; namespace of that DRPlacementControl.
+pub const DRPC_NAMESPACE: &str = "drplacementcontrol.ramendr.openshift.io/drpc-namespace";
+/// On a group: set by the hub; UID of the DRPlacementControl, by which a new hub adopts the group.
+pub const DRPC_UID: &str = "drplacementcontrol.ramendr.openshift.io/drpc-uid";
+/// On works and views: set by the hub; name of the DRCluster they belong to.
+pub const DRCLUSTER_NAME: &str = "drcluster.ramendr.openshift.io/drcluster-name";
+/// On views of classes: set by the hub; name of the cluster whose policies a change concerns.
+pub const DRPOLICY: &str = "drpolicy.ramendr.openshift.io";
+
+// --- DRPlacementControl ---
+
+/// On a DRPlacementControl: set by the user; namespace of the application on the managed clusters.
+pub const APP_NAMESPACE: &str = "drplacementcontrol.ramendr.openshift.io/app-namespace";
+/// On a DRPlacementControl: set by the hub; cluster that the application was last placed on.
+pub const LAST_APP_DEPLOYMENT_CLUSTER: &str =
+    "drplacementcontrol.ramendr.openshift.io/last-app-deployment-cluster";
+/// On a DRPlacementControl: set by the hub; action by which the application was last placed.
+pub const LAST_ACTION: &str = "drplacementcontrol.ramendr.openshift.io/last-action";
+/// On a DRPlacementControl: set by the hub; JSON with the number of failovers and relocations.
+pub const DR_ACTION_COUNT: &str = "drplacementcontrol.ramendr.openshift.io/dr-action-count";
+/// On a DRPlacementControl and its group: set by the hub; "true" while a failover is only tried.
+pub const TEST_FAILOVER_DRY_RUN: &str = "drplacementcontrol.ramendr.openshift.io/test-failover-dryrun";
+/// On a DRPlacementControl: reserved for the name of a network mapping; the policy's field is used.
+pub const NETWORK_MAPPING: &str = "drplacementcontrol.ramendr.openshift.io/network-mapping";
+/// On a group: set by the hub; cluster that the group was written for, needed when read from a store.
+pub const DESTINATION_CLUSTER: &str = "drplacementcontrol.ramendr.openshift.io/destination-cluster";
+/// On a DRPlacementControl: set by the user, copied to the group; "true" turns consistency groups on.
+pub const IS_CG_ENABLED: &str = "drplacementcontrol.ramendr.openshift.io/is-cg-enabled";
+/// On a DRPlacementControl: set by the user, copied to the group; "false" says that names of services
+/// do not reach across clusters.
+pub const IS_SUBMARINER_ENABLED: &str = "drplacementcontrol.ramendr.openshift.io/is-submariner-enabled";
+/// On a DRPlacementControl: set by the user, copied to the group; "true" copies every claim by mover.
+pub const USE_VOLSYNC: &str = "drplacementcontrol.ramendr.openshift.io/use-volsync-for-pvc-protection";
+/// On a DRPlacementControl: set by the user, copied to the group; "true" copies only what differs
+/// between two snapshots.
+pub const ENABLE_DIFF: &str = "drplacementcontrol.ramendr.openshift.io/enable-diff";
+/// On a DRPlacementControl and its group: set by older hubs; keeps claims when the group is deleted.
+/// Read only: claims are kept anyway.
+pub const DO_NOT_DELETE_PVC: &str = "drplacementcontrol.ramendr.openshift.io/do-not-delete-pvc";
+
+// --- DRCluster: input for a fence without a class ---
+
+/// On a DRCluster: set by the user; name of the storage secret to fence with.
+pub const STORAGE_SECRET_NAME: &str = "drcluster.ramendr.openshift.io/storage-secret-name";
+/// On a DRCluster: set by the user; namespace of that secret.
+pub const STORAGE_SECRET_NAMESPACE: &str = "drcluster.ramendr.openshift.io/storage-secret-namespace";
+/// On a DRCluster: set by the user; the storage's cluster id to fence with.
+pub const STORAGE_CLUSTER_ID: &str = "drcluster.ramendr.openshift.io/storage-clusterid";
+/// On a DRCluster: set by the user; the CSI driver to fence with.
+pub const STORAGE_DRIVER: &str = "drcluster.ramendr.openshift.io/storage-driver";
+/// On a NetworkFenceClass: set by the administrator; storage identities it can fence, with commas.
+pub const STORAGE_ID: &str = "ramendr.openshift.io/storageid";
+
+// --- Claims and volumes of a group ---
+
+/// On a claim: set by the group; [`VR_PROTECTED_VALUE`] once its volume's retention is in place.
+pub const VR_PROTECTED: &str = "volumereplicationgroups.ramendr.openshift.io/vr-protected";
+/// Value of [`VR_PROTECTED`].
+pub const VR_PROTECTED_VALUE: &str = "protected";
+/// On a claim and its volume: set by the group; which version of the object is in the store.
+pub const VR_ARCHIVED: &str = "volumereplicationgroups.ramendr.openshift.io/vr-archived";
+/// How a value of [`VR_ARCHIVED`] on a volume begins; a dash and the group's generation follow.
+pub const VR_ARCHIVED_V1: &str = "archiveV1";
+/// On a volume: set by the group; [`RETAINED_VALUE`] where the group changed its reclaim policy to
+/// Retain, so that only what was done is undone.
+pub const VR_RETAINED: &str = "volumereplicationgroups.ramendr.openshift.io/vr-retained";
+/// On a volume: as [`VR_RETAINED`], for volumes that are copied by mover.
+pub const VOLSYNC_RETAINED: &str = "volumereplicationgroups.ramendr.openshift.io/volsync-retained";
+/// Value of [`VR_RETAINED`] and [`VOLSYNC_RETAINED`].
+pub const RETAINED_VALUE: &str = "retained";
+/// On a claim and its volume: set by the group; [`RESTORE_VALUE`] where it restored the object.
+pub const RESTORE: &str = "volumereplicationgroups.ramendr.openshift.io/ramen-restore";
+/// Value of [`RESTORE`].
+pub const RESTORE_VALUE: &str = "True";
+/// On a claim: set by the group; keys of the annotations that it manages on the claim.
+pub const MANAGED_ANNOTATION_KEYS: &str = "ramendr.openshift.io/managed-annotation-keys";
+/// On a volume: set by the group; the volume's handle at the peer.
+pub const DESTINATION_VOLUME_HANDLE: &str = "ramendr.openshift.io/destination-volume-handle";
+/// On a group content: set by the group; the volume group's handle at the peer.
+pub const DESTINATION_VOLUME_GROUP_HANDLE: &str = "ramendr.openshift.io/destination-volume-group-handle";
+/// On a claim: set by the group; the consistency group label it had, kept for a restore.
+pub const CONSISTENCY_GROUP: &str = "ramendr.openshift.io/consistency-group";
+/// On an application's resource: set by older groups; keeps the fleet agent from deleting it.
+/// Read only.
+pub const OCM_DO_NOT_DELETE: &str = "apps.open-cluster-management.io/do-not-delete";
+
+/// Prefixes of annotations that are not carried over when a claim is restored elsewhere.
+pub const NOT_CARRIED_OVER: &[&str] = &[
+    "pv.kubernetes.io",
+    "volume.kubernetes.io",
+    "replication.storage.openshift.io",
+    "volumereplicationgroups.ramendr.openshift.io",
+    "volsync.backube",
+];
+
+// --- Senders, receivers and their images ---
+
+/// On senders, receivers and group snapshots: set by the group; its own name.
+pub const OWNER_NAME: &str = "ramendr.openshift.io/owner-name";
+/// On senders, receivers and group snapshots: set by the group; its own namespace.
+pub const OWNER_NAMESPACE: &str = "ramendr.openshift.io/owner-namespace";
+/// On a ReplicationGroupSource: set by the group; it is about to be deleted.
+pub const MARKED_FOR_DELETION: &str = "ramendr.io/marked-for-deletion";
+/// On a snapshot: set by the receiver of a consistency group; keep this image.
+pub const RGD_DO_NOT_DELETE: &str = "rgd.ramendr.openshift.io/do-not-delete";
+/// On a Velero backup: set by the group; the group's generation at the time of the capture.
+pub const VRG_GENERATION: &str = "ramendr.openshift.io/vrg-generation";
+/// On a workload: set by a scale hook; how many replicas it had before.
+pub const SCALE_HOOK_REPLICAS: &str = "ramendr.io/scale-hook-replicas-count";
+/// On a virtual machine: set by its owner; its static addresses.
+pub const VM_STATIC_IP: &str = "network.kubevirt.io/addresses";
+
+/// On a claim: set by the user; copies wait for a new value of [`COPY_TRIGGER`].
+pub const USE_COPY_TRIGGER: &str = "volsync.backube/use-copy-trigger";
+/// Value of [`USE_COPY_TRIGGER`] by which a group stops new snapshots.
+pub const STOPPED_BY_RAMEN: &str = "stopped-by-ramen";
+/// On a claim: set by the user; a new value asks for the next copy.
+pub const COPY_TRIGGER: &str = "volsync.backube/copy-trigger";
+/// On a claim: set by the sender; the last value that was served.
+pub const LATEST_COPY_TRIGGER: &str = "volsync.backube/latest-copy-trigger";
+/// On a claim: set by the sender; how far the copy for the trigger is.
+pub const LATEST_COPY_STATUS: &str = "volsync.backube/latest-copy-status";
+/// On a claim: set by the sender; since when it waits for a trigger.
+pub const LATEST_COPY_TRIGGER_WAITING_SINCE: &str = "volsync.backube/latest-copy-trigger-waiting-since";
+/// On a namespace: set by the administrator; "true" lets movers run privileged in it.
+pub const PRIVILEGED_MOVERS: &str = "volsync.backube/privileged-movers";
+/// On a receiver's temporary claim: set by the receiver; name of the image being made of it.
+pub const SNAPSHOT_NAME: &str = "volsync.backube/snapname";
+
+// --- Replication by the storage ---
+
+/// On a claim: set by csi-addons; name of the one VolumeReplication that may own it.
+pub const VOLUME_REPLICATION_NAME: &str = "replication.storage.openshift.io/volume-replication-name";
+/// On a claim: set by csi-addons; name of the one VolumeGroupReplication that may own it.
+pub const VOLUME_GROUP_REPLICATION_NAME: &str =
+    "replication.storage.openshift.io/volume-group-replication-name";
+/// On a VolumeGroupReplication: set by csi-addons; name of its content.
+pub const VOLUME_GROUP_REPLICATION_CONTENT_NAME: &str =
+    "replication.storage.openshift.io/volume-group-replication-content-name";
+/// On a replication class: set by the administrator; "true" breaks a tie between classes.
+pub const IS_DEFAULT_REPLICATION_CLASS: &str = "replication.storage.openshift.io/is-default-class";
+
+// --- Open Cluster Management ---
+
+/// On a Placement: set by the user; "true" leaves the decision to the hub.
+pub const SCHEDULING_DISABLE: &str = "cluster.open-cluster-management.io/experimental-scheduling-disable";
+/// On a policy that carries a secret: set by the hub; the secret's resource version.
+pub const POLICY_TRIGGER_UPDATE: &str = "policy.open-cluster-management.io/trigger-update";
+/// On a ManifestWork: set by clients of the work API; hash of its configuration.
+pub const CONFIG_SPEC_HASH: &str = "open-cluster-management.io/config-spec-hash";
+/// On an applied object: set by the agent; hash of the manifest it came from.
+pub const OBJECT_HASH: &str = "open-cluster-management.io/object-hash";
+
+// --- LogicalVolume ---
+
+/// On a LogicalVolume: set by the CSI controller; a new value asks for another try to grow it.
+pub const RESIZE_REQUESTED_AT: &str = "topolvm.io/resize-requested-at";
+/// On a LogicalVolume: set when its node is gone; nobody must add the finalizer again.
+pub const PENDING_DELETION: &str = "topolvm.io/pendingdeletion";
+/// On a pod: set by the CSI controller; wakes the kubelet to grow the file system.
+pub const LAST_RESIZEFS_REQUESTED_AT: &str = "topolvm.io/last-resizefs-requested-at";
+/// On a LogicalVolume: its data must be restored from a backup before use.
+pub const SNAPSHOT_RESTORE_REQUIRED: &str = "topolvm.io/snapshot-restore-required";
+/// On nodes and pods: prefix of free or requested bytes by device class.
+pub const CAPACITY_PREFIX: &str = "capacity.topolvm.io/";
+/// After [`CAPACITY_PREFIX`]: stands for the default device class.
+pub const DEFAULT_DEVICE_CLASS: &str = "00default";
+/// On an executor pod: the LogicalVolume that the snapshot was taken of.
+pub const SNAPSHOT_SOURCE: &str = "topolvm.io/snapshot-source";
+/// On an executor pod and in storage class parameters: the device class.
+pub const DEVICE_CLASS: &str = "topolvm.io/device-class";
+/// On an executor pod: version of the pod's layout.
+pub const SNAPSHOT_VERSION: &str = "topolvm.io/snapshot-version";
+
+/// Keys of StorageClass and VolumeSnapshotClass parameters, which live beside the annotations.
+pub mod parameters {
+    /// In a storage class: named set of lvcreate options.
+    pub const LVCREATE_OPTION_CLASS: &str = "topolvm.io/lvcreate-option-class";
+    /// In a snapshot class: [`SNAPSHOT_MODE_ONLINE`] backs each snapshot up; else it stays local.
+    pub const SNAPSHOT_MODE: &str = "topolvm.io/snapshot-mode";
+    /// Value of [`SNAPSHOT_MODE`].
+    pub const SNAPSHOT_MODE_ONLINE: &str = "online";
+    /// In a snapshot class: name of the SnapshotBackupStorage.
+    pub const SNAPSHOT_STORAGE_NAME: &str = "topolvm.io/snapshot-storage-name";
+    /// In a snapshot class: namespace of the SnapshotBackupStorage.
+    pub const SNAPSHOT_STORAGE_NAMESPACE: &str = "topolvm.io/snapshot-storage-namespace";
+    /// In a replication class: how often the storage replicates; matched with the policy's interval.
+    pub const SCHEDULING_INTERVAL: &str = "schedulingInterval";
+    /// In a storage class: file system to make.
+    pub const FS_TYPE: &str = "csi.storage.k8s.io/fstype";
+}
+
+// --- CSI snapshots ---
+
+/// On a snapshot class: set by the administrator; "true" makes it the default of its driver.
+pub const IS_DEFAULT_SNAPSHOT_CLASS: &str = "snapshot.storage.kubernetes.io/is-default-class";
+/// On a snapshot content: set when its VolumeSnapshot is being deleted.
+pub const SNAPSHOT_BEING_DELETED: &str = "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted";
+/// On a snapshot content: set while the storage may be taking the snapshot.
+pub const SNAPSHOT_BEING_CREATED: &str = "snapshot.storage.kubernetes.io/volumesnapshot-being-created";
+/// On a snapshot content: name of the secret to delete the snapshot with.
+pub const SNAPSHOT_DELETION_SECRET_NAME: &str = "snapshot.storage.kubernetes.io/deletion-secret-name";
+/// On a snapshot content: namespace of that secret.
+pub const SNAPSHOT_DELETION_SECRET_NAMESPACE: &str =
+    "snapshot.storage.kubernetes.io/deletion-secret-namespace";
+
+// --- Claims and volumes, as Kubernetes marks them ---
+
+/// On a claim: set by the binder; the binding is complete.
+pub const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+/// On claims and volumes: set by the binder where it, not the user, made the binding.
+pub const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
+/// On a volume: set by the provisioner; its name.
+pub const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
+/// On claims and volumes: set by the binder; the CSI driver that took over from an in-tree plugin.
+pub const MIGRATED_TO: &str = "pv.kubernetes.io/migrated-to";
+/// On a claim: set by the binder; who should provision a volume for it.
+pub const STORAGE_PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
+/// On a claim: the former name of [`STORAGE_PROVISIONER`], set along with it.
+pub const BETA_STORAGE_PROVISIONER: &str = "volume.beta.kubernetes.io/storage-provisioner";
+/// On a claim: set by the scheduler; the node that its first pod will run on.
+pub const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+/// On a claim: set by the binder; who should grow its volume.
+pub const STORAGE_RESIZER: &str = "volume.kubernetes.io/storage-resizer";
+/// On claims and volumes: the storage class, as old objects name it.
+pub const BETA_STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+/// On a storage class: set by the administrator; "true" makes it the default.
+pub const IS_DEFAULT_STORAGE_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
