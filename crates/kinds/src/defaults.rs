@@ -65,6 +65,7 @@ fn by_struct(name: &str, o: &mut Object) {
         "core.v1.Container" | "core.v1.EphemeralContainer" => pull_policy(o, "imagePullPolicy", "image"),
         "core.v1.ImageVolumeSource" => pull_policy(o, "pullPolicy", "reference"),
         "core.v1.Volume" if o.keys().all(|k| k == "name") => fill(o, "emptyDir", json!({})),
+        "core.v1.PodSpec" => service_account(o),
         "core.v1.ServiceSpec" => service(o),
         "core.v1.NodeStatus" => {
             if let (false, Some(capacity)) = (o.contains_key("allocatable"), o.get("capacity").cloned()) {
@@ -74,6 +75,13 @@ fn by_struct(name: &str, o: &mut Object) {
         "core.v1.LimitRangeItem" => limit_range(o),
         "apps.v1.DeploymentStrategy" => rolling(o, json!("25%"), json!("25%")),
         "apps.v1.DaemonSetUpdateStrategy" => rolling(o, json!(1), json!(0)),
+        "apps.v1.StatefulSetSpec" => {
+            let claims = o.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut);
+            for claim in claims.into_iter().flatten().filter_map(Value::as_object_mut) {
+                fill(claim, "apiVersion", "v1");
+                fill(claim, "kind", "PersistentVolumeClaim");
+            }
+        }
         "apps.v1.StatefulSetUpdateStrategy" => stateful_set_update(o),
         "networking.v1.NetworkPolicySpec" if blank(o.get("policyTypes")) => {
             let mut types = vec!["Ingress"];
@@ -111,6 +119,14 @@ fn tag(image: &str) -> &str {
         Some((_, tag)) => tag,
         None if digest => "",
         None => "latest",
+    }
+}
+
+/// The account has an old name and a new one; both are always shown.
+fn service_account(o: &mut Object) {
+    if let Some(name) = o.get("serviceAccountName").or_else(|| o.get("serviceAccount")).cloned() {
+        o.insert("serviceAccount".into(), name.clone());
+        o.insert("serviceAccountName".into(), name);
     }
 }
 
@@ -240,7 +256,7 @@ fn template_labels(o: &Object) -> Option<Map<String, Value>> {
     o.get("spec")?.pointer("/template/metadata/labels")?.as_object().cloned()
 }
 
-fn labels_from_template(o: &mut Object) {
+pub(crate) fn labels_from_template(o: &mut Object) {
     if let Some(labels) = template_labels(o) {
         let own = object(object(o, "metadata"), "labels");
         if own.is_empty() {

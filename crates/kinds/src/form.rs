@@ -29,6 +29,7 @@ fn canonical_field(field: &Field, value: &mut Value) {
     match (field.shape, value) {
         (Shape::One, value) => canonical_value(field.ty, value),
         (Shape::List, Value::Array(items)) => items.iter_mut().for_each(|v| canonical_value(field.ty, v)),
+        (Shape::Map, Value::Object(map)) if field.ty == Ty::Quantity => map.values_mut().for_each(resource),
         (Shape::Map, Value::Object(map)) => map.values_mut().for_each(|v| canonical_value(field.ty, v)),
         _ => {}
     }
@@ -50,6 +51,18 @@ fn canonical_value(ty: Ty, value: &mut Value) {
     };
     if let Some(text) = text {
         *value = Value::String(text);
+    }
+}
+
+/// An amount in a list of resources has no more than three decimals.
+fn resource(value: &mut Value) {
+    canonical_value(Ty::Quantity, value);
+    if let Some(text) = value.as_str()
+        && text.ends_with(['n', 'u'])
+        && let Some((nanos, _)) = parse_nanos(text)
+    {
+        let thousandths = nanos / 1_000_000 + i128::from(nanos % 1_000_000 > 0);
+        *value = quantity(&format!("{thousandths}m")).unwrap_or_default().into();
     }
 }
 
@@ -178,6 +191,12 @@ fn parse_nanos(text: &str) -> Option<(i128, Family)> {
         value = value / divisor + i128::from(value % divisor != 0);
     }
     Some((if negative { -value } else { value }, family))
+}
+
+/// The whole number of a quantity, rounded up.
+pub(crate) fn whole(v: &Value) -> Option<i64> {
+    let (nanos, _) = parse_nanos(v.as_str()?)?;
+    i64::try_from(nanos.div_euclid(NANO) + i128::from(nanos.rem_euclid(NANO) != 0)).ok()
 }
 
 /// Compares two quantities; `None` where either is not one.

@@ -10,6 +10,7 @@
 
 mod columns;
 mod defaults;
+mod empty;
 mod events;
 mod fields;
 mod form;

@@ -29,9 +29,7 @@ pub fn schema(api_version: &str, kind: &str) -> Option<&'static Schema> {
 fn build(ty: usize) -> Schema {
     let mut definitions = Map::new();
     let mut seen = BTreeSet::new();
-    let mut root = object(ty, &mut definitions, &mut seen);
-    root["properties"]["apiVersion"] = json!({ "type": "string" });
-    root["properties"]["kind"] = json!({ "type": "string" });
+    let root = object(ty, &mut definitions, &mut seen);
     Schema::parse_with(&root, &Value::Object(definitions)).expect("invariant: the table gives valid schemas")
 }
 
@@ -40,6 +38,12 @@ fn object(ty: usize, definitions: &mut Map<String, Value>, seen: &mut BTreeSet<u
     types().each_json_field(ty, &mut |field| {
         properties.insert(field.name.to_owned(), property(field, definitions, seen));
     });
+    // Within a StatefulSet a claim has them too.
+    if types().roots.iter().any(|r| r.ty == ty) {
+        for key in ["apiVersion", "kind"] {
+            properties.insert(key.to_owned(), json!({ "type": "string" }));
+        }
+    }
     let mut schema = json!({ "type": "object", "properties": properties });
     if types().types[ty].atomic {
         schema["x-kubernetes-map-type"] = "atomic".into();

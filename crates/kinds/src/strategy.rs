@@ -7,7 +7,7 @@
 //! there. Exceptions: VolumeAttachment keeps all of it, Deployment keeps its labels, Pod keeps its owner references.
 
 use crate::Kind;
-use crate::defaults::{name_label, stored_version};
+use crate::defaults::{labels_from_template, name_label, stored_version};
 use crate::json::{Object, blank, carry, fill, int, list, object, text};
 use serde_json::{Value, json};
 
@@ -41,7 +41,15 @@ impl Kind {
                         "reason": "SchedulingGated", "message": message }]);
                 }
                 o.insert("status".into(), status);
+                let spec = object(o, "spec");
+                default_tolerations(spec);
+                if !spec.contains_key("priorityClassName") {
+                    fill(spec, "priority", 0);
+                    fill(spec, "preemptionPolicy", "PreemptLowerPriority");
+                }
             }
+            "Service" => cluster_ips(object(o, "spec"), None),
+            "Lease" => coordinated(object(o, "spec"), None),
             "DaemonSet" => template_generation(o, 1),
             "Secret" => string_data(o),
             "CustomResourceDefinition" => {
@@ -92,7 +100,16 @@ impl Kind {
         let Value::Object(o) = new else { return };
         match (self.kind, old) {
             ("PersistentVolume", old) => transition_time(o, old, now),
-            ("Job", None) => job_selector(o),
+            ("Job", None) => {
+                job_selector(o);
+                labels_from_template(o);
+            }
+            ("Pod", None) => {
+                let conditions = object(o, "status").get_mut("conditions").and_then(Value::as_array_mut);
+                for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+                    fill(condition, "lastTransitionTime", format!("{now:.0}"));
+                }
+            }
             ("Namespace", None) => name_label(o),
             _ => {}
         }
@@ -119,7 +136,12 @@ impl Kind {
                 data_sources(spec);
             }
             "Secret" => string_data(o),
-            "Service" => service(o, old),
+            "Pod" => default_tolerations(object(o, "spec")),
+            "Lease" => coordinated(object(o, "spec"), old.get("spec")),
+            "Service" => {
+                cluster_ips(object(o, "spec"), old.get("spec"));
+                service(o, old);
+            }
             "ServiceAccount" => secret_references(o),
             "DaemonSet" => {
                 let before = text(old, "/metadata/annotations/deprecated.daemonset.template.generation");
@@ -149,6 +171,10 @@ impl Kind {
                 if let Some(metadata) = old.get("metadata") {
                     carry(object(o, "metadata"), metadata, "labels");
                 }
+            }
+            "DaemonSet" => {
+                let before = text(old, "/metadata/annotations/deprecated.daemonset.template.generation");
+                template_generation(o, before.parse().unwrap_or(1));
             }
             "Pod" => {
                 if let Some(metadata) = old.get("metadata") {
@@ -298,6 +324,44 @@ fn template_generation(o: &mut Object, generation: i64) {
     annotations.insert(key.into(), generation.to_string().into());
 }
 
+/// A pod stays on a node that is lost for five minutes, unless it says otherwise.
+fn default_tolerations(spec: &mut Object) {
+    let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
+    let Value::Array(tolerations) = tolerations else { return };
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let covers = |t: &Value| {
+            let any_key = text(t, "/key").is_empty() && text(t, "/operator") == "Exists";
+            (any_key || text(t, "/key") == key) && matches!(text(t, "/effect"), "" | "NoExecute")
+        };
+        if !tolerations.iter().any(covers) {
+            tolerations.push(json!({ "key": key, "operator": "Exists", "effect": "NoExecute",
+                "tolerationSeconds": 300 }));
+        }
+    }
+}
+
+/// Coordinated leader election is behind a gate that is off; what is there already may stay.
+fn coordinated(spec: &mut Object, old: Option<&Value>) {
+    for key in ["strategy", "preferredHolder"] {
+        if !old.is_some_and(|s| s.get(key).is_some()) {
+            spec.remove(key);
+        }
+    }
+}
+
+/// `clusterIP` is the first of `clusterIPs`; clients that know only the one may write only the one.
+fn cluster_ips(spec: &mut Object, old: Option<&Value>) {
+    let ip = spec.get("clusterIP").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let before = old.map_or("", |s| text(s, "/clusterIP"));
+    let list_kept = match old {
+        None => blank(spec.get("clusterIPs")),
+        Some(old) => spec.get("clusterIPs") == old.get("clusterIPs"),
+    };
+    if list_kept && !ip.is_empty() && ip != before {
+        spec.insert("clusterIPs".into(), json!([ip]));
+    }
+}
+
 /// Drops what the server had allocated for the old type of a service, and brings an address along that the client
 /// left out.
 fn service(o: &mut Object, old: &Value) {
@@ -318,6 +382,9 @@ fn service(o: &mut Object, old: &Value) {
                 spec.remove(key);
             }
         }
+    }
+    if is == "ExternalName" && was != is && same(spec, "internalTrafficPolicy") {
+        spec.remove("internalTrafficPolicy");
     }
     let node_ports = |t: &str| t == "NodePort" || t == "LoadBalancer";
     if node_ports(&was) && !node_ports(&is) {

@@ -28,7 +28,7 @@ impl Kind {
     pub fn validate_create(&self, obj: &Value) -> Vec<FieldError> {
         let mut check = Check::default();
         if self.has_strict_meta() {
-            check.errors = meta::create(obj, self.namespaced, self.name_rule());
+            check.errors = meta::create_built_in(obj, self.namespaced, self.name_rule());
         }
         self.validate(&mut check, obj, None);
         check.errors
@@ -65,6 +65,7 @@ impl Kind {
             "Service" => core::service(check, obj, old),
             "Event" => core::event(check, obj, old, self.group),
             "Lease" => core::lease(check, obj),
+            "ResourceQuota" => core::quota(check, obj),
             "PriorityClass" => core::priority_class(check, obj, old),
             "PodDisruptionBudget" => core::disruption_budget(check, obj),
             "EndpointSlice" => core::endpoint_slice(check, obj, old),

@@ -1,6 +1,7 @@
 //! The smaller kinds: configuration, namespaces, nodes, services, events, leases.
 
 use super::{Check, IMMUTABLE, names};
+use crate::form::compare_quantities;
 use crate::json::{blank, entries, int, list, text};
 use base64::Engine as _;
 use lifeboat_schema::FieldError;
@@ -106,10 +107,7 @@ pub(super) fn finalize(check: &mut Check, obj: &Value) {
         for problem in names::qualified(finalizer) {
             check.invalid(field.as_str(), finalizer, problem);
         }
-        if !finalizer.contains('/') && !["kubernetes", "orphan", "foregroundDeletion"].contains(&finalizer) {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            check.invalid(field, finalizer, detail);
-        }
+        super::meta::standard_finalizer(check, finalizer, field);
     }
 }
 
@@ -126,7 +124,8 @@ pub(super) fn namespace_phase(check: &mut Check, obj: &Value) {
 pub(super) fn node(check: &mut Check, obj: &Value, old: Option<&Value>) {
     let mut seen = BTreeSet::new();
     for (i, taint) in list(obj, "/spec/taints").iter().enumerate() {
-        let path = format!("spec.taints[{i}]");
+        // Kubernetes names this path wrongly, and tools may have learnt it.
+        let path = format!("metadata.taints[{i}]");
         for problem in names::qualified(text(taint, "/key")) {
             check.invalid(format!("{path}.key"), text(taint, "/key"), problem);
         }
@@ -141,7 +140,9 @@ pub(super) fn node(check: &mut Check, obj: &Value, old: Option<&Value>) {
             check.push(FieldError::not_supported(format!("{path}.effect"), effect, &supported));
         }
         if !seen.insert((effect, text(taint, "/key"))) {
-            check.push(FieldError::duplicate(path, taint.clone()));
+            let mut error = FieldError::duplicate(path, taint.clone());
+            error.detail = "taints must be unique by key and effect pair".into();
+            check.push(error);
         }
     }
     let Some(old) = old else { return };
@@ -197,6 +198,16 @@ pub(super) fn service(check: &mut Check, obj: &Value, old: Option<&Value>) {
         let number = int(port, "/port");
         if !(1..=65535).contains(&number) {
             check.invalid(format!("{path}.port"), number, "must be between 1 and 65535, inclusive");
+        }
+        match port.get("targetPort") {
+            Some(Value::Number(n)) if !n.as_i64().is_some_and(|n| (1..=65535).contains(&n)) => {
+                check.invalid(
+                    format!("{path}.targetPort"),
+                    n.clone(),
+                    "must be between 1 and 65535, inclusive",
+                );
+            }
+            _ => {}
         }
         let protocol = text(port, "/protocol");
         if !["SCTP", "TCP", "UDP"].contains(&protocol) {
@@ -326,9 +337,23 @@ pub(super) fn lease(check: &mut Check, obj: &Value) {
     }
 }
 
+pub(super) fn quota(check: &mut Check, obj: &Value) {
+    for (resource, amount) in entries(obj, "/spec/hard") {
+        if compare_quantities(amount, &Value::from(0)).is_none_or(std::cmp::Ordering::is_lt) {
+            check.invalid(
+                format!("spec.hard[{resource}]"),
+                amount.clone(),
+                "must be greater than or equal to 0",
+            );
+        }
+    }
+}
+
 pub(super) fn priority_class(check: &mut Check, obj: &Value, old: Option<&Value>) {
     if let Some(old) = old {
-        check.immutable(obj, old, "value", "value");
+        if obj.get("value") != old.get("value") {
+            check.forbidden("value", "may not be changed in an update.");
+        }
         check.immutable(obj, old, "preemptionPolicy", "preemptionPolicy");
     } else if int(obj, "/value") > 1_000_000_000 && !text(obj, "/metadata/name").starts_with("system-") {
         let detail = "maximum allowed value of a user defined priority is 1000000000";

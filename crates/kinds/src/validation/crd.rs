@@ -43,6 +43,11 @@ pub(super) fn definition(check: &mut Check, obj: &Value, old: Option<&Value>) {
         let detail = "required when strategy is set to Webhook";
         check.required("spec.conversion.webhookClientConfig", detail);
     }
+    if text(obj, "/spec/conversion/strategy") == "Webhook"
+        && list(obj, "/spec/conversion/webhook/conversionReviewVersions").is_empty()
+    {
+        check.required("spec.conversion.conversionReviewVersions", "");
+    }
     approved_group(check, obj, group);
     stored_versions(check, obj);
     if let Some(old) = old {
@@ -75,15 +80,8 @@ fn versions(check: &mut Check, obj: &Value) {
         if !problems.is_empty() {
             check.invalid(format!("{path}.name"), name, problems.join(","));
         }
-        match version.pointer("/schema/openAPIV3Schema") {
-            None => check.required(format!("{path}.schema.openAPIV3Schema"), ""),
-            Some(schema) => {
-                for mut error in check_structural(schema) {
-                    let dot = if error.field.is_empty() || error.field.starts_with('[') { "" } else { "." };
-                    error.field = format!("{path}.schema.openAPIV3Schema{dot}{}", error.field);
-                    check.push(error);
-                }
-            }
+        if version.pointer("/schema/openAPIV3Schema").is_none() {
+            check.required(format!("{path}.schema.openAPIV3Schema"), "");
         }
         if version.get("deprecationWarning").is_some()
             && version.get("deprecated") != Some(&Value::Bool(true))
@@ -95,9 +93,10 @@ fn versions(check: &mut Check, obj: &Value) {
                 detail,
             );
         }
-        scale(check, version, &format!("{path}.subresources"));
-        printer_columns(check, version, &path);
     }
+    each(check, versions, "schema", "validation", schema);
+    each(check, versions, "subresources", "subresources", scale);
+    each(check, versions, "additionalPrinterColumns", "additionalPrinterColumns", printer_columns);
     if !unique {
         check.invalid("spec.versions", shown(), "must contain unique version names");
     }
@@ -106,8 +105,34 @@ fn versions(check: &mut Check, obj: &Value) {
     }
 }
 
-fn scale(check: &mut Check, version: &Value, path: &str) {
-    let Some(scale) = version.pointer("/subresources/scale") else { return };
+/// Checks a part of every version. A part that is the same in all of them is checked once, under the name it had when a definition
+/// had one version: that is how Kubernetes reports it.
+fn each(check: &mut Check, versions: &[Value], part: &str, shared: &str, rule: fn(&mut Check, &Value, &str)) {
+    let Some(first) = versions.first() else { return };
+    if versions.iter().all(|v| v.get(part) == first.get(part)) {
+        if let Some(value) = first.get(part) {
+            rule(check, value, &format!("spec.{shared}"));
+        }
+        return;
+    }
+    for (i, version) in versions.iter().enumerate() {
+        if let Some(value) = version.get(part) {
+            rule(check, value, &format!("spec.versions[{i}].{part}"));
+        }
+    }
+}
+
+fn schema(check: &mut Check, part: &Value, path: &str) {
+    let Some(schema) = part.get("openAPIV3Schema") else { return };
+    for mut error in check_structural(schema) {
+        let dot = if error.field.is_empty() || error.field.starts_with('[') { "" } else { "." };
+        error.field = format!("{path}.openAPIV3Schema{dot}{}", error.field);
+        check.push(error);
+    }
+}
+
+fn scale(check: &mut Check, subresources: &Value, path: &str) {
+    let Some(scale) = subresources.get("scale") else { return };
     for (key, prefixes, detail, needed) in [
         ("specReplicasPath", &[".spec."][..], "should be a json path under .spec", true),
         ("statusReplicasPath", &[".status."][..], "should be a json path under .status", true),
@@ -129,11 +154,11 @@ fn scale(check: &mut Check, version: &Value, path: &str) {
     }
 }
 
-fn printer_columns(check: &mut Check, version: &Value, path: &str) {
+fn printer_columns(check: &mut Check, columns: &Value, path: &str) {
     let types = ["boolean", "date", "integer", "number", "string"];
     let formats = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
-    for (i, column) in list(version, "/additionalPrinterColumns").iter().enumerate() {
-        let path = format!("{path}.additionalPrinterColumns[{i}]");
+    for (i, column) in list(columns, "").iter().enumerate() {
+        let path = format!("{path}[{i}]");
         if text(column, "/name").is_empty() {
             check.required(format!("{path}.name"), "");
         }
@@ -202,7 +227,7 @@ pub(super) fn stored_versions(check: &mut Check, obj: &Value) {
     let field = "status.storedVersions";
     let stored = list(obj, "/status/storedVersions");
     if stored.is_empty() {
-        return check.invalid(field, Value::from(stored), "must have at least one stored version");
+        return check.invalid(field, Value::Null, "must have at least one stored version");
     }
     let versions = list(obj, "/spec/versions");
     for version in versions.iter().filter(|v| v.get("storage") == Some(&Value::Bool(true))) {

@@ -15,7 +15,27 @@ pub fn validate_meta(obj: &Value, namespaced: bool) -> Vec<FieldError> {
     create(obj, namespaced, names::subdomain)
 }
 
-pub(super) fn create(obj: &Value, namespaced: bool, rule: Rule) -> Vec<FieldError> {
+/// The finalizers that have no prefix: what Kubernetes itself puts on.
+const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
+
+/// Built-in kinds take only finalizers that are well known or have a prefix.
+pub(super) fn standard_finalizer(check: &mut Check, finalizer: &str, field: String) {
+    if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
+        let detail = "name is neither a standard finalizer name nor is it fully qualified";
+        check.invalid(field, finalizer, detail);
+    }
+}
+
+/// The rules for a new object of a built-in kind.
+pub(super) fn create_built_in(obj: &Value, namespaced: bool, rule: Rule) -> Vec<FieldError> {
+    let mut check = Check { errors: create(obj, namespaced, rule) };
+    for (i, finalizer) in list(obj, "/metadata/finalizers").iter().filter_map(Value::as_str).enumerate() {
+        standard_finalizer(&mut check, finalizer, format!("metadata.finalizers[{i}]"));
+    }
+    check.errors
+}
+
+fn create(obj: &Value, namespaced: bool, rule: Rule) -> Vec<FieldError> {
     let mut check = Check::default();
     let generate = text(obj, "/metadata/generateName");
     if !generate.is_empty() {

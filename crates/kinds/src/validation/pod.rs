@@ -44,9 +44,9 @@ fn spec(check: &mut Check, obj: &Value, path: &str) {
         if volume.get("persistentVolumeClaim").is_some_and(|c| text(c, "/claimName").is_empty()) {
             check.required(format!("{at}.persistentVolumeClaim.claimName"), "");
         }
-        let sources = volume.as_object().map_or(0, |o| o.keys().filter(|k| *k != "name").count());
-        if sources > 1 {
-            check.forbidden(at, "may not specify more than 1 volume type");
+        let sources = volume.as_object().into_iter().flat_map(serde_json::Map::keys).filter(|k| *k != "name");
+        for extra in sources.skip(1) {
+            check.forbidden(format!("{at}.{extra}"), "may not specify more than 1 volume type");
         }
     }
     if list(spec, "/containers").is_empty() {
@@ -62,12 +62,12 @@ fn spec(check: &mut Check, obj: &Value, path: &str) {
             one_container(check, container, &at, &volumes);
         }
     }
-    let policies = ["Always", "Never", "OnFailure"];
+    let policies = ["Always", "OnFailure", "Never"];
     check.one_of(obj, &format!("{path}.restartPolicy"), &policies);
     check.one_of(
         obj,
         &format!("{path}.dnsPolicy"),
-        &["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"],
+        &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
     );
     check.not_negative(obj, &format!("{path}.terminationGracePeriodSeconds"));
     check.named(obj, &format!("{path}.serviceAccountName"), names::subdomain);
@@ -151,7 +151,7 @@ fn update(check: &mut Check, new: &Value, old: &Value) {
         if !gates.contains(gate) {
             let detail =
                 format!("only deletion is allowed, but found new scheduling gate '{}'", text(gate, "/name"));
-            check.forbidden(format!("spec.schedulingGates[{i}]"), detail);
+            check.forbidden(format!("spec.schedulingGates[{i}].name"), detail);
         }
     }
     let mut freed = vec!["activeDeadlineSeconds", "tolerations", "schedulingGates"];

@@ -97,8 +97,11 @@ pub(super) fn attachment(check: &mut Check, obj: &Value, old: Option<&Value>) {
                 "must specify non empty persistentVolumeName",
             );
         }
-        (None, Some(_)) => check.named(obj, "spec.source.persistentVolumeName", names::subdomain),
+        (None, Some(_)) => {}
         (Some(_), None) => volume_spec(check, obj, "spec.source.inlineVolumeSpec", true),
+    }
+    for problem in volume.and_then(Value::as_str).map(names::subdomain).unwrap_or_default() {
+        check.invalid("spec.source.persistentVolumeName", volume.cloned().unwrap_or_default(), problem);
     }
     for problem in names::subdomain(text(obj, "/spec/nodeName")) {
         check.invalid("spec.nodeName", text(obj, "/spec/nodeName"), problem);
@@ -205,6 +208,9 @@ pub(super) fn node(check: &mut Check, obj: &Value, old: Option<&Value>) {
         }
         let mut keys = BTreeSet::new();
         for key in list(driver, "/topologyKeys").iter().filter_map(Value::as_str) {
+            if key.is_empty() {
+                check.required(path.as_str(), "");
+            }
             if !keys.insert(key) {
                 check.push(FieldError::duplicate(path.as_str(), key));
             }

@@ -1,7 +1,7 @@
 //! Claims and volumes.
 
 use super::{Check, IMMUTABLE, names, without};
-use crate::form::compare_quantities;
+use crate::form::{compare_quantities, whole};
 use crate::json::{blank, entries, int, list, text};
 use lifeboat_schema::FieldError;
 use serde_json::{Value, json};
@@ -72,9 +72,9 @@ pub(super) fn claim_spec(check: &mut Check, obj: &Value, path: &str) {
         let same = ["/kind", "/name", "/apiGroup"].iter().all(|p| text(source, p) == text(reference, p));
         if namespaced {
             let detail = "may not be specified when dataSourceRef.namespace is specified";
-            check.invalid(path, format!("{path}.dataSource"), detail);
+            check.invalid(path, json!({}), detail);
         } else if !same {
-            check.invalid(path, format!("{path}.dataSource"), "must match dataSourceRef");
+            check.invalid(path, json!({}), "must match dataSourceRef");
         }
     }
     check.named(obj, &format!("{path}.volumeAttributesClassName"), names::subdomain);
@@ -229,7 +229,8 @@ pub(super) fn claim_status(check: &mut Check, new: &Value) {
 
 fn not_negative(check: &mut Check, field: String, amount: &Value) {
     if compare_quantities(amount, &json!(0)).is_none_or(Ordering::is_lt) {
-        check.invalid(field, amount.clone(), "must be a valid resource quantity");
+        let shown = whole(amount).map_or_else(|| amount.clone(), Value::from);
+        check.invalid(field, shown, "must be a valid resource quantity");
     }
 }
 
@@ -344,7 +345,7 @@ fn capacity(check: &mut Check, spec: &Value, path: &str) {
         check.required(field.as_str(), "");
     }
     if capacity.is_none_or(|c| !c.contains_key("storage") || c.len() > 1) {
-        let shown = capacity.map_or(Value::Null, |c| Value::Object(c.clone()));
+        let shown = capacity.map_or(json!({}), |c| Value::Object(c.clone()));
         check.push(FieldError::not_supported(field.as_str(), shown, &["storage"]));
     }
     for (key, amount) in capacity.into_iter().flatten() {

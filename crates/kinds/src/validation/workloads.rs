@@ -17,7 +17,9 @@ pub(super) fn replicated(check: &mut Check, kind: &str, obj: &Value, old: Option
         check.push(FieldError::not_supported("spec.template.spec.restartPolicy", policy, &["Always"]));
     }
     if obj.pointer("/spec/template/spec/activeDeadlineSeconds").is_some() {
-        let detail = format!("activeDeadlineSeconds in {kind} is not Supported");
+        // A Deployment's template is a ReplicaSet's.
+        let owner = if kind == "Deployment" { "ReplicaSet" } else { kind };
+        let detail = format!("activeDeadlineSeconds in {owner} is not Supported");
         check.forbidden("spec.template.spec.activeDeadlineSeconds", detail);
     }
     match kind {
@@ -36,7 +38,7 @@ pub(super) fn replicated(check: &mut Check, kind: &str, obj: &Value, old: Option
 /// The selector has to be there, select something, and match the template.
 fn selector(check: &mut Check, kind: &str, obj: &Value) {
     let field = "spec.selector";
-    let labels = obj.pointer("/spec/template/metadata/labels").cloned().unwrap_or_else(|| json!({}));
+    let labels = obj.pointer("/spec/template/metadata/labels").cloned().unwrap_or_default();
     if kind == "ReplicationController" {
         let wanted = obj.pointer("/spec/selector");
         if blank(wanted) {
@@ -44,13 +46,15 @@ fn selector(check: &mut Check, kind: &str, obj: &Value) {
         }
         let all = wanted.and_then(Value::as_object).into_iter().flatten();
         if all.into_iter().any(|(k, v)| labels.get(k) != Some(v)) {
-            let detail = "`selector` does not match template `labels`";
-            check.invalid("spec.template.metadata.labels", labels, detail);
+            check.invalid("spec.template.metadata.labels", labels, MISMATCH);
         }
         return;
     }
     let Some(selector) = obj.pointer("/spec/selector") else {
-        return check.required(field, "");
+        if kind != "DaemonSet" {
+            check.required(field, "");
+        }
+        return check.invalid("spec.template.metadata.labels", labels, MISMATCH);
     };
     check.selector(obj, field);
     if blank(selector.get("matchLabels")) && blank(selector.get("matchExpressions")) {
@@ -58,18 +62,25 @@ fn selector(check: &mut Check, kind: &str, obj: &Value) {
         check.invalid(field, selector.clone(), format!("empty selector is invalid for {name}"));
         return;
     }
-    match LabelSelector::from_json(selector) {
-        Ok(parsed) if !parsed.matches(&labels) => {
-            let detail = "`selector` does not match template `labels`";
-            check.invalid("spec.template.metadata.labels", labels, detail);
-        }
-        Ok(_) => {}
-        Err(_) => check.invalid(field, selector.clone(), "invalid label selector"),
+    match matches(selector, &labels) {
+        Some(true) => {}
+        Some(false) => check.invalid("spec.template.metadata.labels", labels, MISMATCH),
+        None => check.invalid(field, selector.clone(), "invalid label selector"),
     }
 }
 
+const MISMATCH: &str = "`selector` does not match template `labels`";
+
+/// Whether a selector selects these labels; `None` where it is malformed.
+fn matches(selector: &Value, labels: &Value) -> Option<bool> {
+    LabelSelector::from_json(selector).ok().map(|s| s.matches(labels))
+}
+
 fn deployment(check: &mut Check, obj: &Value) {
-    check.one_of(obj, "spec.strategy.type", &["Recreate", "RollingUpdate"]);
+    if !matches!(text(obj, "/spec/strategy/type"), "Recreate" | "RollingUpdate") {
+        let shown = obj.pointer("/spec/strategy").cloned().unwrap_or_default();
+        check.push(FieldError::not_supported("spec.strategy", shown, &["Recreate", "RollingUpdate"]));
+    }
     let field = "spec.strategy.rollingUpdate";
     if text(obj, "/spec/strategy/type") == "Recreate" && obj.pointer("/spec/strategy/rollingUpdate").is_some()
     {
@@ -130,8 +141,16 @@ fn stateful_set(check: &mut Check, obj: &Value, old: Option<&Value>) {
 
 pub(super) fn job(check: &mut Check, obj: &Value, old: Option<&Value>) {
     job_spec(check, obj, "spec");
-    if obj.pointer("/spec/selector").is_none() {
-        check.required("spec.selector", "");
+    let labels = obj.pointer("/spec/template/metadata/labels").cloned().unwrap_or_default();
+    match obj.pointer("/spec/selector") {
+        None => {
+            check.required("spec.selector", "");
+            check.invalid("spec.template.metadata.labels", labels, MISMATCH);
+        }
+        Some(selector) if matches(selector, &labels) != Some(true) => {
+            check.invalid("spec.template.metadata.labels", labels, MISMATCH);
+        }
+        Some(_) => {}
     }
     let Some(old) = old else { return generated_selector(check, obj) };
     // A suspended job may still be told where to run.
@@ -162,11 +181,13 @@ fn generated_selector(check: &mut Check, obj: &Value) {
     if obj.pointer("/spec/manualSelector") == Some(&Value::Bool(true)) {
         return;
     }
-    let uid = text(obj, "/metadata/uid");
-    let wanted = "/spec/selector/matchLabels/batch.kubernetes.io~1controller-uid";
-    if text(obj, wanted) != uid {
-        let shown = obj.pointer("/spec/selector").cloned().unwrap_or_default();
-        check.invalid("spec.selector", shown, "`selector` not auto-generated");
+    let (uid, name) = (text(obj, "/metadata/uid"), text(obj, "/metadata/name"));
+    let own = json!({ "controller-uid": uid, "batch.kubernetes.io/controller-uid": uid, "job-name": name,
+        "batch.kubernetes.io/job-name": name });
+    if let Some(selector) = obj.pointer("/spec/selector")
+        && matches(selector, &own) != Some(true)
+    {
+        check.invalid("spec.selector", selector.clone(), "`selector` not auto-generated");
     }
 }
 
@@ -182,7 +203,7 @@ fn job_spec(check: &mut Check, obj: &Value, path: &str) {
     ] {
         check.not_negative(obj, &format!("{path}.{key}"));
     }
-    check.one_of(obj, &format!("{path}.completionMode"), &["Indexed", "NonIndexed"]);
+    check.one_of(obj, &format!("{path}.completionMode"), &["NonIndexed", "Indexed"]);
     let spec = super::at(obj, path).cloned().unwrap_or_default();
     if text(&spec, "/completionMode") == "Indexed" && spec.get("completions").is_none() {
         check.required(format!("{path}.completions"), "when completion mode is Indexed");
