@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use lifeboat_reference::{Binaries, ControlPlane};
+use lifeboat_reference::{Binaries, ControlPlane, Process};
 
 use crate::embedded::{Embedded, Profile};
 use crate::ginkgo::{self, Outcome, Spec};
@@ -20,6 +20,9 @@ use crate::{shell, tools};
 
 /// Specs that change things for the whole cluster run after the others, alone.
 const SERIAL: &str = "[Serial]";
+
+/// Test processes side by side: specs mostly wait, so more of them than there are cores.
+const PROCESSES: usize = 4;
 
 /// What controllers of a bare control plane do for every namespace; the embedded server does the same by itself.
 const CONTROLLERS: [&str; 5] = [
@@ -55,11 +58,8 @@ pub(crate) struct Args {
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
     /// How many test processes run side by side.
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = PROCESSES)]
     processes: usize,
-    /// Say everything that the tests say.
-    #[arg(long)]
-    verbose: bool,
 }
 
 /// A server to test.
@@ -98,8 +98,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         (None, None) => bail!("invariant: there is a server or a kubeconfig"),
     };
     let specs = match &args.focus {
-        Some(focus) => run_one(&kubeconfig, focus, args.skip.as_deref(), args.verbose)?,
-        None => run_all(&kubeconfig, &wanted, args.processes, args.verbose)?,
+        Some(focus) => run_one(&kubeconfig, "focus", focus, args.skip.as_deref())?,
+        None => run_all(&kubeconfig, &wanted, args.processes)?,
     };
     print_table(&specs, &wanted);
     println!("\n{} specs in {} s", specs.len(), begin.elapsed().as_secs());
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 pub(crate) fn judge(on: Server) -> Result<BTreeMap<String, Result<(), String>>> {
     let wanted = must_pass()?;
     let running = start(on)?;
-    let specs = run_all(running.kubeconfig(), &wanted, 2, false)?;
+    let specs = run_all(running.kubeconfig(), &wanted, PROCESSES)?;
     print_table(&specs, &wanted);
     let bad = shortfalls(&specs, &wanted);
     if !bad.is_empty() {
@@ -190,12 +190,7 @@ fn must_pass() -> Result<BTreeSet<String>> {
 }
 
 /// Runs these specs, spread over processes; serial ones last, alone.
-fn run_all(
-    kubeconfig: &Path,
-    wanted: &BTreeSet<String>,
-    processes: usize,
-    verbose: bool,
-) -> Result<BTreeMap<String, Spec>> {
+fn run_all(kubeconfig: &Path, wanted: &BTreeSet<String>, processes: usize) -> Result<BTreeMap<String, Spec>> {
     let (serial, free): (Vec<&str>, Vec<&str>) =
         wanted.iter().map(String::as_str).partition(|n| n.contains(SERIAL));
     let mut shards: Vec<Vec<&str>> = vec![Vec::new(); processes.max(1)];
@@ -207,9 +202,11 @@ fn run_all(
     let outcomes: Vec<Result<BTreeMap<String, Spec>>> = thread::scope(|scope| {
         let running: Vec<_> = shards
             .iter()
-            .filter(|shard| !shard.is_empty())
-            .map(|shard| {
-                scope.spawn(|| run_one(kubeconfig, &ginkgo::focus(shard.iter().copied()), None, verbose))
+            .enumerate()
+            .filter(|(_, shard)| !shard.is_empty())
+            .map(|(number, shard)| {
+                let focus = ginkgo::focus(shard.iter().copied());
+                scope.spawn(move || run_one(kubeconfig, &format!("part-{number}"), &focus, None))
             })
             .collect();
         running.into_iter().map(|thread| thread.join().expect("invariant: run_one does not panic")).collect()
@@ -219,46 +216,36 @@ fn run_all(
         specs.extend(outcome?);
     }
     if !serial.is_empty() {
-        specs.extend(run_one(kubeconfig, &ginkgo::focus(serial), None, verbose)?);
+        specs.extend(run_one(kubeconfig, "serial", &ginkgo::focus(serial), None)?);
     }
     Ok(specs)
 }
 
-/// One run of the test program.
-fn run_one(
-    kubeconfig: &Path,
-    focus: &str,
-    skip: Option<&str>,
-    verbose: bool,
-) -> Result<BTreeMap<String, Spec>> {
-    let folder = tempfile::Builder::new().prefix("lifeboat-conformance-").tempdir()?;
-    let report = folder.path().join("report.json");
-    let mut command = Command::new(Binaries::in_cache().e2e_test()?);
-    command
-        .current_dir(folder.path())
-        .arg(format!("--kubeconfig={}", kubeconfig.display()))
-        .arg(format!("--kubectl-path={}", Binaries::in_cache().kubectl()?.display()))
-        .args(["--provider=skeleton", "--allowed-not-ready-nodes=-1"])
-        .args(["--ginkgo.no-color", "--ginkgo.silence-skips", "--ginkgo.timeout=40m"])
-        .arg(format!("--ginkgo.focus={focus}"))
-        .arg(format!("--ginkgo.json-report={}", report.display()));
-    if let Some(skip) = skip {
-        command.arg(format!("--ginkgo.skip={skip}"));
+/// One run of the test program; its log and report stay in the target folder.
+fn run_one(kubeconfig: &Path, name: &str, focus: &str, skip: Option<&str>) -> Result<BTreeMap<String, Spec>> {
+    let folder = shell::target().join("conformance");
+    std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    let report = folder.join(format!("{name}.json"));
+    let log = folder.join(format!("{name}.log"));
+    // One of an earlier run must not be taken for this one's.
+    if report.exists() {
+        std::fs::remove_file(&report).with_context(|| format!("removing {}", report.display()))?;
     }
-    let log = folder.path().join("log");
-    if !verbose {
-        let output = std::fs::File::create(&log).context("making a log")?;
-        command.stdout(output.try_clone()?).stderr(output);
-    }
+    let binaries = Binaries::in_cache();
+    let mut args =
+        ["--provider=skeleton", "--allowed-not-ready-nodes=-1", "--ginkgo.no-color", "--ginkgo.timeout=40m"]
+            .map(str::to_owned)
+            .to_vec();
+    args.push(format!("--kubeconfig={}", kubeconfig.display()));
+    args.push(format!("--kubectl-path={}", binaries.kubectl()?.display()));
+    args.push(format!("--ginkgo.focus={focus}"));
+    args.push(format!("--ginkgo.json-report={}", report.display()));
+    args.extend(skip.map(|skip| format!("--ginkgo.skip={skip}")));
+    let mut tests = Process::start(&binaries.e2e_test()?, &args, &log).context("starting e2e.test")?;
     // Its status says that some spec failed, which the report says better.
-    command.status().with_context(|| format!("starting {command:?}"))?;
+    tests.wait().context("waiting for e2e.test")?;
     ginkgo::read(&report).with_context(|| {
-        let text = std::fs::read_to_string(&log).unwrap_or_default();
-        let lines: Vec<&str> = text.lines().collect();
-        format!(
-            "the tests left no report; they said:\n{}",
-            lines[lines.len().saturating_sub(30)..].join("\n")
-        )
+        format!("the tests left no report; the end of {}:\n{}", log.display(), tests.log_tail())
     })
 }
 

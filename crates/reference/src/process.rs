@@ -46,6 +46,14 @@ impl Process {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// Waits until it ends by itself; whether it succeeded.
+    ///
+    /// # Errors
+    /// What the system answers when it cannot be waited for.
+    pub fn wait(&mut self) -> io::Result<bool> {
+        Ok(self.child.wait()?.success())
+    }
+
     /// The last lines of the program's output, for error messages.
     pub fn log_tail(&self) -> String {
         let text = std::fs::read(&self.log).unwrap_or_default();
@@ -134,7 +142,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let args = ["-c".to_owned(), "echo first; echo why >&2; exit 3".to_owned()];
         let mut process = Process::start(Path::new("sh"), &args, &folder.path().join("log")).unwrap();
-        process.child.wait().unwrap();
+        assert!(!process.wait().unwrap());
         assert!(process.has_exited());
         assert_eq!(process.log_tail(), "first\nwhy");
     }
