@@ -3,15 +3,21 @@
 
 use crate::cluster::Cluster;
 use crate::crd;
-use crate::error::Result;
+use crate::error::{ApiError, Result};
 use crate::object::{Object, set_finalizers};
 use crate::registry::Resource;
+use lifeboat_schema::quantity::Quantity;
 use serde_json::Value;
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 
 /// Kept on a claim while a pod uses it.
 pub const PVC_PROTECTION: &str = "kubernetes.io/pvc-protection";
 /// Kept on a volume while a claim is bound to it.
 pub const PV_PROTECTION: &str = "kubernetes.io/pv-protection";
+/// Addresses of services: 10.96.0.10 to 10.96.255.254.
+const FIRST_ADDRESS: u32 = 0x0a60_000a;
+const LAST_ADDRESS: u32 = 0x0a60_fffe;
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 const BETA_DEFAULT_CLASS: &str = "storageclass.beta.kubernetes.io/is-default-class";
 const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
@@ -31,7 +37,7 @@ pub fn on_create(cluster: &Cluster, resource: &Resource, object: &mut Value) -> 
                 spec["serviceAccount"] = "default".into();
             }
         }
-        crd::COLLECTION => add_finalizer(object, crd::CLEANUP_FINALIZER),
+        "services" => assign_addresses(cluster, object),
         _ => {}
     }
     Ok(())
@@ -39,7 +45,7 @@ pub fn on_create(cluster: &Cluster, resource: &Resource, object: &mut Value) -> 
 
 /// Runs before a changed object is validated.
 pub fn on_update(
-    _cluster: &Cluster,
+    cluster: &Cluster,
     resource: &Resource,
     subresource: &str,
     new: &mut Value,
@@ -48,7 +54,81 @@ pub fn on_update(
     if &*resource.collection == crd::COLLECTION && subresource.is_empty() {
         crd::keep_served_state(new, old);
     }
+    if &*resource.collection == "persistentvolumeclaims" && subresource.is_empty() {
+        may_grow(cluster, resource, new, old)?;
+    }
     Ok(())
+}
+
+/// A bound claim grows only if its class lets it.
+fn may_grow(cluster: &Cluster, resource: &Resource, new: &Value, old: &Value) -> Result<()> {
+    let size = |claim: &Value| {
+        let text = claim["spec"]["resources"]["requests"]["storage"].as_str().unwrap_or_default().to_owned();
+        Quantity::parse(&text).ok()
+    };
+    let grows = matches!((size(new), size(old)), (Some(new), Some(old)) if new > old);
+    if !grows || old["status"]["phase"] != "Bound" {
+        return Ok(());
+    }
+    let named =
+        old["metadata"]["annotations"][BETA_CLASS].as_str().or(old["spec"]["storageClassName"].as_str());
+    let class = cluster.find("storageclasses.storage.k8s.io", "", named.unwrap_or_default());
+    if class.is_some_and(|class| class["allowVolumeExpansion"] == true) {
+        return Ok(());
+    }
+    let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
+    Err(ApiError::forbidden(resource.about(), new.meta_str("name"), why))
+}
+
+/// A service gets the lowest free address of the range, unless it wants none.
+fn assign_addresses(cluster: &Cluster, service: &mut Value) {
+    if !service["spec"].is_object() || service["spec"]["type"] == "ExternalName" {
+        return;
+    }
+    let wanted = service["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
+    let address = if wanted.is_empty() {
+        let taken: BTreeSet<String> = cluster
+            .list_all("services")
+            .iter()
+            .filter_map(|known| known["spec"]["clusterIP"].as_str().map(str::to_owned))
+            .collect();
+        let free = (FIRST_ADDRESS..=LAST_ADDRESS)
+            .map(|n| Ipv4Addr::from(n).to_string())
+            .find(|a| !taken.contains(a));
+        let Some(free) = free else { return };
+        free
+    } else {
+        wanted
+    };
+    let spec = &mut service["spec"];
+    spec["clusterIPs"] = serde_json::json!([address]);
+    spec["clusterIP"] = address.into();
+    if spec["ipFamilies"].is_null() {
+        spec["ipFamilies"] = serde_json::json!(["IPv4"]);
+    }
+    if spec["ipFamilyPolicy"].is_null() {
+        spec["ipFamilyPolicy"] = "SingleStack".into();
+    }
+}
+
+/// Notes when a volume came into its phase.
+pub fn stamp(resource: &Resource, new: &mut Value, old: Option<&Value>, now: &str) {
+    if &*resource.collection != "persistentvolumes" || new["status"]["phase"].is_null() {
+        return;
+    }
+    let (field, phase) = ("lastPhaseTransitionTime", &new["status"]["phase"]);
+    match old {
+        Some(old) if old["status"]["phase"] == *phase => {
+            let earlier = old["status"].get(field).cloned();
+            if let Some(status) = new["status"].as_object_mut() {
+                match earlier {
+                    Some(at) => status.insert(field.into(), at),
+                    None => status.remove(field),
+                };
+            }
+        }
+        _ => new["status"][field] = now.into(),
+    }
 }
 
 fn add_finalizer(object: &mut Value, finalizer: &str) {

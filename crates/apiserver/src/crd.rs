@@ -128,6 +128,18 @@ fn has_condition(definition: &Value, kind: &str) -> bool {
         .any(|condition| condition["type"] == kind && condition["status"] == "True")
 }
 
+/// A definition goes after its instances, and says so.
+pub fn begin_deletion(definition: &mut Value, now: &str) {
+    let mut finalizers: Vec<String> = definition.finalizers().iter().map(ToString::to_string).collect();
+    finalizers.push(CLEANUP_FINALIZER.into());
+    set_finalizers(definition, &finalizers);
+    let terminating = json!({
+        "type": "Terminating", "status": "True", "reason": "InstanceDeletionPending",
+        "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    });
+    set_condition(definition, terminating, now);
+}
+
 /// Stored versions can only be taken off through status, and never while they are still the storage version.
 pub fn keep_served_state(new: &mut Value, old: &Value) {
     if new.get("status").is_none()
@@ -148,7 +160,7 @@ impl Cluster {
         let written = self.update(at, &WriteOptions::internal("kube-apiserver"), |old| {
             let mut new = old.cloned().ok_or_else(|| at.not_found())?;
             observe_names(&mut new, &others, &now);
-            Ok(Changed { object: new, managed: true, unsound: Vec::new() })
+            Ok(Changed::plain(new))
         });
         // Deleted meanwhile: there is nothing left to establish.
         drop(written);
@@ -168,7 +180,7 @@ impl Cluster {
                 .map(ToString::to_string)
                 .collect();
             set_finalizers(&mut new, &left);
-            Ok(Changed { object: new, managed: true, unsound: Vec::new() })
+            Ok(Changed { managed: true, ..Changed::plain(new) })
         });
         drop(released);
     }

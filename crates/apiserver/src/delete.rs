@@ -2,12 +2,14 @@
 //! stays; the last finalizer to go removes it (see `write`), dependents are the garbage collector's.
 
 use crate::cluster::Cluster;
+use crate::crd;
 use crate::error::{ApiError, Result};
 use crate::object::{self, FOREGROUND, ORPHAN, Object, set_finalizers, set_meta};
 use crate::query::{Query, dry_run};
 use crate::registry::Resource;
 use crate::store::{Entry, Expect};
 use crate::write::{At, holds_namespace, rfc3339};
+use lifeboat_schema::FieldError;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -58,9 +60,9 @@ impl DeleteOptions {
             Some("Foreground") => Some(Propagation::Foreground),
             Some("Orphan") => Some(Propagation::Orphan),
             Some(other) => {
-                return Err(ApiError::unprocessable(format!(
-                    "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: {other:?}: supported values: \"Background\", \"Foreground\", \"Orphan\""
-                )));
+                let supported = ["Background", "Foreground", "Orphan"];
+                let error = FieldError::not_supported("propagationPolicy", other, &supported);
+                return Err(ApiError::invalid_option("DeleteOptions", error));
             }
         };
         let mut dry: Vec<String> = query.all("dryRun").to_vec();
@@ -110,6 +112,10 @@ impl Cluster {
         let mut new = old.clone();
         let now = self.now();
         set_finalizers(&mut new, &wanted_finalizers(&old, options.propagation));
+        let definition = &*at.resource.collection == crd::COLLECTION;
+        if definition && !old.is_deleting() {
+            crd::begin_deletion(&mut new, &rfc3339(now));
+        }
         let grace = grace_seconds(at.resource, &old, options.grace);
         let is_namespace = &*at.resource.collection == "namespaces";
         let held = !new.finalizers().is_empty() || grace > 0 || (is_namespace && holds_namespace(&new));
@@ -130,9 +136,12 @@ impl Cluster {
             old.meta().get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(i64::MAX);
         if !old.is_deleting() || grace < earlier {
             set_meta(&mut new, "deletionTimestamp", Some(rfc3339(until).into()));
-            set_meta(&mut new, "deletionGracePeriodSeconds", Some(grace.into()));
+            if !definition {
+                set_meta(&mut new, "deletionGracePeriodSeconds", Some(grace.into()));
+            }
             if let Some(generation) = old.meta().get("generation").and_then(Value::as_i64)
                 && !old.is_deleting()
+                && !definition
             {
                 set_meta(&mut new, "generation", Some((generation + 1).into()));
             }
@@ -156,17 +165,19 @@ impl Cluster {
 
 fn check_preconditions(at: At<'_>, old: &Value, options: &DeleteOptions) -> Result<()> {
     let about = at.resource.about();
-    let pairs =
-        [("UID", &options.uid, "uid"), ("ResourceVersion", &options.resource_version, "resourceVersion")];
-    for (word, wanted, field) in pairs {
+    let pairs = [
+        ("UID", &options.uid, "uid", "deleted and then recreated"),
+        ("ResourceVersion", &options.resource_version, "resourceVersion", "modified"),
+    ];
+    for (word, wanted, field, fate) in pairs {
         if let Some(wanted) = wanted
             && wanted != old.meta_str(field)
         {
             let stored = old.meta_str(field);
             let why = format!(
-                "Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {stored}"
+                "the {word} in the precondition ({wanted}) does not match the {word} in record ({stored}). The object might have been {fate}"
             );
-            return Err(ApiError::conflict_because(about, at.name, &why));
+            return Err(ApiError::precondition(about, at.name, &why));
         }
     }
     Ok(())

@@ -102,6 +102,11 @@ impl ApiError {
         .with_details(about.details(name))
     }
 
+    /// A deletion was meant for another object, or another version of it.
+    pub fn precondition(about: About<'_>, name: &str, why: &str) -> Self {
+        Self::conflict_because(About { resource: about.kind, ..about }, name, why)
+    }
+
     /// Server-side apply met fields that others own.
     pub fn apply_conflict(message: String, causes: Vec<Value>) -> Self {
         Self::new(409, "Conflict", message).with_details(json!({ "causes": causes }))
@@ -109,7 +114,13 @@ impl ApiError {
 
     /// The object breaks rules of its kind.
     pub fn invalid(about: About<'_>, name: &str, errors: &[FieldError]) -> Self {
-        let words: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let mut words: Vec<String> = Vec::new();
+        for word in errors.iter().map(ToString::to_string) {
+            // Two rules may find the same fault; people read it once.
+            if !words.contains(&word) {
+                words.push(word);
+            }
+        }
         let list = match words.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
@@ -128,9 +139,21 @@ impl ApiError {
         Self::new(400, "BadRequest", message)
     }
 
-    /// The request can be understood but not carried out as written (a patch that does not apply, say).
+    /// A patch that is well formed but does not apply.
     pub fn unprocessable(message: impl Into<String>) -> Self {
-        Self::new(422, "Invalid", message)
+        Self::new(422, "Invalid", message).with_details(Value::Object(Map::new()))
+    }
+
+    /// An option of the request makes no sense; `kind` is the options' own, such as `ListOptions`.
+    pub fn invalid_option(kind: &str, error: FieldError) -> Self {
+        Self::invalid(About { group: "meta.k8s.io", resource: "", kind }, "", &[error])
+    }
+
+    /// What a patch makes of an object cannot be read as one.
+    pub fn unreadable_patch(outcome: &Value, what: &str) -> Self {
+        let error = FieldError::invalid("patch", outcome.to_string(), what);
+        Self::new(422, "Invalid", format!(" \"\" is invalid: {error}"))
+            .with_details(json!({ "causes": [error.cause()] }))
     }
 
     /// Nobody knows who is asking.
@@ -187,6 +210,7 @@ impl ApiError {
                 "the body of the request was in an unknown format - accepted media types include: {supported}"
             ),
         )
+        .with_details(Value::Object(Map::new()))
     }
 
     /// The body is larger than any object may be.
@@ -219,6 +243,11 @@ impl ApiError {
             .with_details(json!({ "causes": [{"message": message.to_string()}] }))
     }
 
+    /// What is applied does not fit the schema, which Kubernetes answers with 500 and no reason.
+    pub fn untyped(message: impl Into<String>) -> Self {
+        Self::new(500, "", message)
+    }
+
     /// The Status object to answer with.
     pub fn to_status(&self) -> Value {
         let mut metadata = Map::new();
@@ -231,9 +260,11 @@ impl ApiError {
             "metadata": metadata,
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code,
         });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
         if !self.details.is_null() {
             status["details"] = self.details.clone();
         }

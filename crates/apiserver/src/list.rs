@@ -11,6 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use jiff::Timestamp;
+use lifeboat_schema::FieldError;
 use lifeboat_schema::selector::{FieldSelector, LabelSelector};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -44,12 +45,7 @@ impl Selection {
         }
         let fields = FieldSelector::parse(&text).map_err(|error| unable(&error))?;
         if let Some(term) = fields.terms.iter().find(|term| !resource.is_selectable(&term.field)) {
-            return Err(ApiError::bad_request(format!(
-                "Unable to find {:?} that match label selector {:?}, field selector {text:?}: field label not supported: {}",
-                format!("{}/{}", resource.api_version, resource.kind),
-                query.get("labelSelector").unwrap_or_default(),
-                term.field
-            )));
+            return Err(ApiError::bad_request(format!("field label not supported: {}", term.field)));
         }
         let namespace = (!namespace.is_empty() && resource.namespaced).then(|| namespace.to_owned());
         Ok(Self { namespace, labels, fields })
@@ -187,9 +183,10 @@ impl Cluster {
         let Some(asked) = asked else {
             return match rule {
                 None => Ok(None),
-                Some(_) => Err(ApiError::unprocessable(
-                    "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
-                )),
+                Some(_) => Err(option(FieldError::forbidden(
+                    "resourceVersionMatch",
+                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
+                ))),
             };
         };
         let asked = parse_revision(asked)?;
@@ -197,18 +194,24 @@ impl Cluster {
             return Err(ApiError::too_large_version(asked, current));
         }
         match rule {
-            Some("Exact") if asked == 0 => Err(ApiError::unprocessable(
-                "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"",
-            )),
+            Some("Exact") if asked == 0 => Err(option(FieldError::forbidden(
+                "resourceVersionMatch",
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+            ))),
             Some("Exact") => Ok(Some(asked)),
             Some("NotOlderThan") => Ok(None),
-            Some(other) => Err(ApiError::unprocessable(format!(
-                "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""
-            ))),
+            Some(other) => {
+                let supported = ["Exact", "NotOlderThan", ""];
+                Err(option(FieldError::not_supported("resourceVersionMatch", other, &supported)))
+            }
             None if asked > 0 && limited => Ok(Some(asked)),
             None => Ok(None),
         }
     }
+}
+
+fn option(error: FieldError) -> ApiError {
+    ApiError::invalid_option("ListOptions", error)
 }
 
 /// The answer to somebody who asks for a version that is no longer kept.

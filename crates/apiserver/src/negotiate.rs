@@ -100,10 +100,13 @@ pub fn decode(content_type: &str, body: &[u8]) -> Result<Changed> {
 
 /// Decodes JSON; keys that occur twice are remembered for strict validation.
 pub fn decode_json(body: &[u8]) -> Result<Changed> {
-    let decoded = lifeboat_schema::json::decode_strict(body)
-        .map_err(|error| ApiError::bad_request(format!("the object provided is unrecognized: {error}")))?;
+    let decoded = lifeboat_schema::json::decode_strict(body).map_err(|error| {
+        ApiError::bad_request(format!(
+            "the object provided is unrecognized: couldn't get version/kind; json parse error: {error}"
+        ))
+    })?;
     let unsound = decoded.duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
-    Ok(Changed { object: decoded.value, managed: false, unsound })
+    Ok(Changed { unsound, ..Changed::plain(decoded.value) })
 }
 
 /// Decodes YAML, of which JSON is a part.

@@ -7,6 +7,7 @@ use crate::object::Object;
 use crate::query::{FieldValidation, WriteOptions};
 use crate::registry::{Nature, Resource};
 use crate::write::{At, Changed, Written, apply_manager, rfc3339};
+use lifeboat_schema::FieldError;
 use lifeboat_schema::managed::{self, ApplyError};
 use lifeboat_schema::patch::{self, PatchError};
 use serde_json::Value;
@@ -56,9 +57,8 @@ impl Cluster {
             return self.apply(at, body, explicit_manager, options);
         }
         if options.force {
-            return Err(ApiError::unprocessable(
-                "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch",
-            ));
+            let error = FieldError::forbidden("force", "may not be specified for non-apply patch");
+            return Err(ApiError::invalid_option("PatchOptions", error));
         }
         let decoded = decode_json(body)?;
         let schema = at.resource.schema();
@@ -71,7 +71,7 @@ impl Cluster {
                 PatchKind::Apply => unreachable!("invariant: applied above"),
             };
             let object = object.map_err(patch_error)?;
-            Ok(Changed { object, managed: false, unsound: decoded.unsound.clone() })
+            Ok(Changed { from_patch: true, unsound: decoded.unsound.clone(), ..Changed::plain(object) })
         })
     }
 
@@ -84,9 +84,8 @@ impl Cluster {
         options: &WriteOptions,
     ) -> Result<Written> {
         if !explicit_manager {
-            return Err(ApiError::unprocessable(
-                "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
-            ));
+            let error = FieldError::required("fieldManager", "is required for apply patch");
+            return Err(ApiError::invalid_option("PatchOptions", error));
         }
         let decoded = decode_yaml(body)?;
         if options.validation == FieldValidation::Strict && !decoded.unsound.is_empty() {
@@ -111,11 +110,12 @@ impl Cluster {
             }
             let applied = managed::apply(at.resource.schema(), old, &config, &manager, options.force);
             match applied {
-                Ok(object) => Ok(Changed { object, managed: true, unsound: Vec::new() }),
+                Ok(object) => Ok(Changed { managed: true, ..Changed::plain(object) }),
                 Err(error @ ApplyError::Conflict(_)) => {
                     Err(ApiError::apply_conflict(error.to_string(), error.causes()))
                 }
-                Err(ApplyError::Invalid(what)) => Err(ApiError::bad_request(what)),
+                Err(ApplyError::BadRequest(what)) => Err(ApiError::bad_request(what)),
+                Err(ApplyError::Invalid(what)) => Err(ApiError::untyped(what)),
             }
         })
     }

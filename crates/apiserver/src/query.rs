@@ -2,6 +2,7 @@
 //! values that make no sense.
 
 use crate::error::{ApiError, Result};
+use lifeboat_schema::FieldError;
 use percent_encoding::percent_decode_str;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -111,16 +112,14 @@ impl WriteOptions {
             Some("Ignore") => FieldValidation::Ignore,
             Some("Strict") => FieldValidation::Strict,
             Some(other) => {
-                return Err(ApiError::unprocessable(format!(
-                    "CreateOptions.meta.k8s.io \"\" is invalid: fieldValidation: Unsupported value: {other:?}: supported values: \"Ignore\", \"Strict\", \"Warn\""
-                )));
+                let supported = ["", "Ignore", "Strict", "Warn"];
+                let error = FieldError::not_supported("fieldValidation", other, &supported);
+                return Err(ApiError::invalid_option("CreateOptions", error));
             }
         };
         let manager = query.get("fieldManager").map_or_else(|| manager_of(user_agent), str::to_owned);
         if manager.len() > 128 {
-            return Err(ApiError::unprocessable(
-                "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Too long: may not be more than 128 bytes",
-            ));
+            return Err(ApiError::invalid_option("PatchOptions", FieldError::too_long("fieldManager", 128)));
         }
         Ok(Self { dry_run: dry_run(query.all("dryRun"))?, manager, force: query.flag("force"), validation })
     }
@@ -136,9 +135,10 @@ pub fn dry_run(values: &[String]) -> Result<bool> {
     let mut asked = false;
     for value in values.iter().filter(|value| !value.is_empty()) {
         if value != "All" {
-            return Err(ApiError::unprocessable(format!(
-                "dryRun: Unsupported value: {value:?}: supported values: \"All\""
-            )));
+            return Err(ApiError::invalid_option(
+                "CreateOptions",
+                FieldError::not_supported("dryRun", value.as_str(), &["All"]),
+            ));
         }
         asked = true;
     }

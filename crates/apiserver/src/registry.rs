@@ -238,6 +238,14 @@ impl Resource {
         }
     }
 
+    /// What an object without any content looks like; ownership of fields is counted from there.
+    pub fn empty(&self) -> Option<Value> {
+        match &self.nature {
+            Nature::BuiltIn(kind) => Some(kind.empty()),
+            Nature::Custom(_) => None,
+        }
+    }
+
     /// Drops what a client may not set at creation and starts the generation.
     pub fn prepare_create(&self, object: &mut Value) {
         match &self.nature {
@@ -266,7 +274,7 @@ impl Resource {
         match &self.nature {
             Nature::BuiltIn(kind) => kind.validate_create(object),
             Nature::Custom(custom) => {
-                let mut errors = validate_meta(object, self.namespaced);
+                let mut errors = lifeboat_kinds::validate_meta(object, self.namespaced);
                 errors.extend(lifeboat_schema::validate(&custom.schema, object, None));
                 errors
             }
@@ -278,7 +286,7 @@ impl Resource {
         match &self.nature {
             Nature::BuiltIn(kind) => kind.validate_update(new, old, subresource),
             Nature::Custom(custom) => {
-                let mut errors = validate_meta_update(new, old);
+                let mut errors = lifeboat_kinds::validate_meta_update(new, old);
                 errors.extend(lifeboat_schema::validate(&custom.schema, new, Some(old)));
                 errors
             }
@@ -346,20 +354,10 @@ impl PrinterColumn {
             "integer" => first.as_i64().map_or(Value::Null, Value::from),
             "number" => first.as_f64().map_or(Value::Null, Value::from),
             "boolean" => first.as_bool().map_or(Value::Null, Value::from),
-            "date" => first.as_str().map_or(Value::Null, |at| age(at, now).into()),
+            "date" => first.as_str().map_or(Value::Null, |at| lifeboat_kinds::age(at, now).into()),
             _ => found.iter().map(|value| plain(value)).collect::<Vec<_>>().join(",").into(),
         }
     }
-}
-
-fn validate_meta(_: &Value, _: bool) -> Vec<FieldError> {
-    Vec::new()
-}
-fn validate_meta_update(_: &Value, _: &Value) -> Vec<FieldError> {
-    Vec::new()
-}
-fn age(at: &str, _: Timestamp) -> String {
-    at.to_owned()
 }
 
 fn put(object: &mut Value, field: &str, value: Option<Value>) {

@@ -246,7 +246,7 @@ fn update(cluster: &Cluster, call: &Call<'_>, at: At<'_>) -> Result<Answer> {
         if old.is_none() && !(at.resource.allows_create_on_update() && at.subresource.is_empty()) {
             return Err(at.not_found());
         }
-        Ok(Changed { object: body.object.clone(), managed: false, unsound: body.unsound.clone() })
+        Ok(Changed { unsound: body.unsound.clone(), ..Changed::plain(body.object.clone()) })
     })?;
     written(cluster, call, at.resource, updated)
 }
@@ -290,7 +290,6 @@ fn delete_collection(cluster: &Cluster, call: &Call<'_>, at: At<'_>) -> Result<A
 fn serve_scale(cluster: &Cluster, call: &Call<'_>, at: At<'_>) -> Result<Answer> {
     let resource = at.resource;
     let now = |object: &Value| scale::of(resource, object);
-    let whole = At { subresource: "", ..at };
     match call.verb {
         Verb::Get => {
             let found =
@@ -302,7 +301,7 @@ fn serve_scale(cluster: &Cluster, call: &Call<'_>, at: At<'_>) -> Result<Answer>
                 Verb::Update => Some(call.decode()?.object),
                 _ => None,
             };
-            let updated = cluster.update(whole, &call.options()?, |old| {
+            let updated = cluster.update(at, &call.options()?, |old| {
                 let old = old.ok_or_else(|| at.not_found())?;
                 let wanted = match &body {
                     Some(scale) => scale.clone(),

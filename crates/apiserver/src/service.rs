@@ -263,6 +263,9 @@ impl Service {
                 let Some(verb) = Verb::of(&head.method, &path, query.flag("watch")) else {
                     return Ok(Err(ApiError::method_not_allowed()));
                 };
+                if !cluster.registry().groups().contains_key(&path.group) {
+                    return Ok(Ok(text(404, "404 page not found\n")));
+                }
                 self.serve_resource(Call { verb, path, query, user, head, body, faults: self.faults.clone() })
                     .await?
             }

@@ -13,6 +13,7 @@ use crate::registry::Resource;
 use crate::store::{Entry, Event, EventKind};
 use bytes::{Bytes, BytesMut};
 use futures::Stream;
+use lifeboat_schema::FieldError;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -101,17 +102,12 @@ impl Watch {
 }
 
 fn check_options(initial: Option<bool>, rule: Option<&str>) -> Result<()> {
-    let invalid =
-        |what: &str| Err(ApiError::unprocessable(format!("ListOptions.meta.k8s.io \"\" is invalid: {what}")));
-    match (initial, rule) {
-        (Some(_), Some("NotOlderThan")) | (None, None) => Ok(()),
-        (Some(_), _) => invalid(
-            "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        ),
-        (None, Some(_)) => invalid(
-            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-        ),
-    }
+    let what = match (initial, rule) {
+        (Some(_), Some("NotOlderThan")) | (None, None) => return Ok(()),
+        (Some(_), _) => "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        (None, Some(_)) => "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+    };
+    Err(ApiError::invalid_option("ListOptions", FieldError::forbidden("resourceVersionMatch", what)))
 }
 
 impl Watcher {

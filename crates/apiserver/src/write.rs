@@ -5,7 +5,7 @@
 use crate::admission;
 use crate::cluster::Cluster;
 use crate::crd;
-use crate::error::{ApiError, Result};
+use crate::error::{About, ApiError, Result};
 use crate::object::{self, Object, set_meta};
 use crate::query::{FieldValidation, WriteOptions};
 use crate::registry::{Nature, Resource};
@@ -61,12 +61,14 @@ pub struct Changed {
     pub managed: bool,
     /// Problems in the body that strict field validation refuses.
     pub unsound: Vec<String>,
+    /// A patch made it: what is wrong with it is the patch's fault.
+    pub from_patch: bool,
 }
 
 impl Changed {
     /// An object taken as it came.
     pub fn plain(object: Value) -> Self {
-        Self { object, managed: false, unsound: Vec::new() }
+        Self { object, managed: false, unsound: Vec::new(), from_patch: false }
     }
 }
 
@@ -104,22 +106,33 @@ impl Cluster {
     /// Stores a new object.
     pub fn create(&self, at: At<'_>, body: Changed, options: &WriteOptions) -> Result<Written> {
         let resource = at.resource;
-        let Changed { object: mut new, managed, unsound } = body;
+        let Changed { object: mut new, managed, unsound, from_patch } = body;
         check_identity(at, &mut new)?;
         if !new.meta_str("resourceVersion").is_empty() {
-            return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+            return Err(ApiError::untyped("resourceVersion should not be set on objects to be created"));
         }
-        let warnings = self.shape(resource, &mut new, unsound, options)?;
+        let warnings = self.shape(resource, &mut new, unsound, from_patch, options)?;
         self.check_namespace(at, &new)?;
         for field in
             ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid", "creationTimestamp"]
         {
             set_meta(&mut new, field, None);
         }
-        resource.prepare_create(&mut new);
-        admission::on_create(self, resource, &mut new)?;
-        object::tidy_meta(&mut new);
         let now = self.now();
+        if !managed {
+            // Before admission and strategy: what those add is nobody's.
+            let (time, empty) = (rfc3339(now), resource.empty());
+            managed::update(
+                resource.schema(),
+                empty.as_ref(),
+                &mut new,
+                &manager(resource, "", options, &time),
+            );
+        }
+        admission::on_create(self, resource, &mut new)?;
+        resource.prepare_create(&mut new);
+        admission::stamp(resource, &mut new, None, &rfc3339(now));
+        object::tidy_meta(&mut new);
         set_meta(&mut new, "uid", Some(self.new_uid().into()));
         set_meta(&mut new, "creationTimestamp", Some(rfc3339(now).into()));
         let generated = new.meta_str("name").is_empty();
@@ -136,10 +149,6 @@ impl Cluster {
             let errors = resource.validate_create(&new);
             if !errors.is_empty() {
                 return Err(ApiError::invalid(resource.about(), &name, &errors));
-            }
-            if !managed {
-                let time = rfc3339(now);
-                managed::update(resource.schema(), None, &mut new, &manager(resource, "", options, &time));
             }
             let key = Key::new(&resource.collection, at.namespace, &name);
             let stored = resource.to_stored(new.clone());
@@ -199,10 +208,11 @@ impl Cluster {
         options: &WriteOptions,
     ) -> Result<Option<Written>> {
         let resource = at.resource;
-        let Changed { object: mut new, managed, unsound } = body;
+        let Changed { object: mut new, managed, unsound, from_patch } = body;
         check_identity(at, &mut new)?;
         self.check_version(at, &mut new, old)?;
-        let warnings = self.shape(resource, &mut new, unsound, options)?;
+        let warnings = self.shape(resource, &mut new, unsound, from_patch, options)?;
+        let frozen = frozen_meta(&new, old);
         for field in [
             "uid",
             "creationTimestamp",
@@ -215,8 +225,10 @@ impl Cluster {
         }
         object::tidy_meta(&mut new);
         resource.prepare_update(&mut new, old, at.subresource);
+        admission::stamp(resource, &mut new, Some(old), &rfc3339(self.now()));
         admission::on_update(self, resource, at.subresource, &mut new, old)?;
         let mut errors = resource.validate_update(&new, old, at.subresource);
+        errors.extend(frozen);
         errors.extend(late_finalizers(&new, old));
         if !errors.is_empty() {
             return Err(ApiError::invalid(resource.about(), at.name, &errors));
@@ -240,12 +252,13 @@ impl Cluster {
             return Ok(Some(Written { object: Outcome::Dry(stored), created: false, warnings }));
         }
         if finished {
-            let removed = self
-                .store
-                .remove(&entry.key, entry.revision, now, |revision| object::render(stored, revision));
-            let Ok(entry) = removed else { return Ok(None) };
-            self.after_write(resource, &entry);
-            return Ok(Some(Written { object: Outcome::Stored(entry), created: false, warnings }));
+            let last = stored.clone();
+            let removed =
+                self.store.remove(&entry.key, entry.revision, now, |revision| object::render(last, revision));
+            let Ok(gone) = removed else { return Ok(None) };
+            self.after_write(resource, &gone);
+            // As in Kubernetes the answer shows the version that was removed, not that of the removal.
+            return Ok(Some(Written { object: Outcome::Dry(stored), created: false, warnings }));
         }
         if unchanged {
             return Ok(Some(Written { object: Outcome::Stored(entry.clone()), created: false, warnings }));
@@ -265,28 +278,30 @@ impl Cluster {
         resource: &Resource,
         new: &mut Value,
         mut unsound: Vec<String>,
+        from_patch: bool,
         options: &WriteOptions,
     ) -> Result<Vec<String>> {
         let schema = resource.schema();
-        let in_version = |what: &str| match &resource.nature {
-            Nature::BuiltIn(kind) => {
-                format!(
-                    "{} in version {:?} cannot be handled as a {}: {what}",
-                    kind.kind, kind.version, kind.kind
-                )
+        let refuse = |object: &Value, what: &str| {
+            if from_patch {
+                return ApiError::unreadable_patch(object, what);
             }
-            Nature::Custom(_) => what.to_owned(),
+            let kind = &resource.kind;
+            let version = &resource.version;
+            ApiError::bad_request(format!(
+                "{kind} in version {version:?} cannot be handled as a {kind}: {what}"
+            ))
         };
         if let Nature::BuiltIn(_) = resource.nature
             && let Some(what) = lifeboat_schema::type_errors(schema, new)
         {
-            return Err(ApiError::bad_request(in_version(&what)));
+            return Err(refuse(new, &what));
         }
         unsound
             .extend(lifeboat_schema::prune(schema, new).iter().map(|path| format!("unknown field {path:?}")));
         if options.validation == FieldValidation::Strict && !unsound.is_empty() {
             let what = format!("strict decoding error: {}", unsound.join(", "));
-            return Err(ApiError::bad_request(in_version(&what)));
+            return Err(refuse(new, &what));
         }
         resource.default(new);
         if let Nature::Custom(custom) = &resource.nature
@@ -304,7 +319,7 @@ impl Cluster {
         if !at.resource.namespaced {
             return Ok(());
         }
-        let namespaces = crate::error::About { group: "", resource: "namespaces", kind: "Namespace" };
+        let namespaces = About { group: "", resource: "namespaces", kind: "Namespace" };
         let Some(namespace) = self.find("namespaces", "", at.namespace) else {
             return Err(ApiError::not_found(namespaces, at.namespace));
         };
@@ -334,6 +349,7 @@ impl Cluster {
             if !at.resource.allows_unconditional_update() {
                 let error =
                     FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+                let about = About { kind: about.resource, ..about };
                 return Err(ApiError::invalid(about, at.name, &[error]));
             }
         } else if version != old.meta_str("resourceVersion") {
@@ -409,6 +425,19 @@ fn check_identity(at: At<'_>, new: &mut Value) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Deletion is asked for by deleting, not by writing a time.
+fn frozen_meta(new: &Value, old: &Value) -> Vec<FieldError> {
+    let field = "deletionTimestamp";
+    match new.meta().get(field) {
+        Some(wanted) if !wanted.is_null() && Some(wanted) != old.meta().get(field) => {
+            let error =
+                FieldError::invalid(format!("metadata.{field}"), wanted.clone(), "field is immutable");
+            vec![error.clone(), error]
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// While an object is going away, nobody may add a reason to wait.
