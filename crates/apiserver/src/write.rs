@@ -146,6 +146,7 @@ impl Cluster {
                 set_meta(&mut new, "name", Some(self.generate_name(&prefix).into()));
             }
             let name = new.meta_str("name").to_owned();
+            admission::label_job(resource, &mut new);
             let errors = resource.validate_create(&new);
             if !errors.is_empty() {
                 return Err(ApiError::invalid(resource.about(), &name, &errors));

@@ -23,6 +23,7 @@ impl Kind {
         match self.kind {
             "Pod" => pod(object(o, "spec")),
             "Job" => job(o),
+            "Secret" => crate::strategy::string_data(o),
             "ReplicationController" => replication_controller(o),
             "Namespace" => name_label(o),
             "CustomResourceDefinition" => crd(o),

@@ -21,6 +21,9 @@ fn empty_struct(ty: usize) -> Value {
             (Shape::One, Ty::Struct(inner)) if !field.pointer && !field.omit_zero => empty_struct(inner),
             (Shape::List, _) if !field.omit_empty => Value::Array(Vec::new()),
             (Shape::Map, _) if !field.omit_empty => Value::Object(Map::new()),
+            (Shape::One, Ty::String) if !field.pointer && !field.omit_empty => "".into(),
+            (Shape::One, Ty::Int32 | Ty::Int64) if !field.pointer && !field.omit_empty => 0.into(),
+            (Shape::One, Ty::Bool) if !field.pointer && !field.omit_empty => false.into(),
             _ => return,
         };
         object.insert(field.name.to_owned(), value);

@@ -51,7 +51,6 @@ impl Kind {
             "Service" => cluster_ips(object(o, "spec"), None),
             "Lease" => coordinated(object(o, "spec"), None),
             "DaemonSet" => template_generation(o, 1),
-            "Secret" => string_data(o),
             "CustomResourceDefinition" => {
                 let stored = stored_version(object(o, "spec"));
                 o.insert("status".into(), json!({ "storedVersions": stored.as_slice() }));
@@ -135,7 +134,6 @@ impl Kind {
                 legacy_data_source(spec, old.get("spec"));
                 data_sources(spec);
             }
-            "Secret" => string_data(o),
             "Pod" => default_tolerations(object(o, "spec")),
             "Lease" => coordinated(object(o, "spec"), old.get("spec")),
             "Service" => {
@@ -259,7 +257,7 @@ fn namespace_finalizer(spec: &mut Object) {
 }
 
 /// `stringData` is for writing only: it ends up in `data`.
-fn string_data(o: &mut Object) {
+pub(crate) fn string_data(o: &mut Object) {
     let Some(Value::Object(strings)) = o.remove("stringData") else { return };
     use base64::Engine as _;
     let data = object(o, "data");

@@ -175,7 +175,10 @@ impl Names {
                 let mut out = serde_json::Map::new();
                 for (field, below) in map {
                     let below = match (field.as_str(), &below) {
-                        ("uid", Value::String(uid)) => self.name("uid", uid),
+                        (
+                            "uid" | "controller-uid" | "batch.kubernetes.io/controller-uid",
+                            Value::String(uid),
+                        ) => self.name("uid", uid),
                         ("resourceVersion", Value::String(version)) if !version.is_empty() => {
                             self.name("version", version)
                         }
@@ -188,6 +191,7 @@ impl Names {
                             Value::String(_),
                         ) => "<time>".into(),
                         ("continue" | "token", Value::String(_)) => "<opaque>".into(),
+                        ("cells", Value::Array(cells)) => cells.iter().map(without_age).collect(),
                         ("message", Value::String(text)) => self.plain(text).into(),
                         // Go walks maps in no order; neither server promises one.
                         ("causes", Value::Array(list)) => {
@@ -226,6 +230,15 @@ impl Names {
         parts.sort_unstable();
         if named.contains(", ") { parts.join(" | ") } else { named }
     }
+}
+
+/// An age in a table depends on when it is looked at.
+fn without_age(cell: &Value) -> Value {
+    let is_age = cell.as_str().is_some_and(|text| {
+        text.strip_suffix('s')
+            .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
+    });
+    if is_age { "<age>".into() } else { cell.clone() }
 }
 
 fn differences(place: &str, real: &Value, ours: &Value, out: &mut Vec<(String, String)>) {
