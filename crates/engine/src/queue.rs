@@ -1,0 +1,172 @@
+//! Which keys wait for a look, in which order. Plain data: the loop in `run` gives it the time and takes keys out.
+//!
+//! A key is in line once however often it is woken; it is never handed out while it is being looked at, and comes again if
+//! it was woken meanwhile. Ready keys go first come, first served, so a key that is woken all the time goes behind the
+//! others each time. A failed key comes back after a pause that doubles; an event brings it, like any other, back at once.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Add;
+use std::time::Duration;
+
+/// How long failed keys pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backoff {
+    /// The first pause.
+    pub first: Duration,
+    /// The longest pause.
+    pub longest: Duration,
+}
+
+impl Backoff {
+    /// The pause after so many failures in a row.
+    pub fn after(&self, failures: u32) -> Duration {
+        let doubled = 1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
+        self.first.saturating_mul(doubled).min(self.longest)
+    }
+}
+
+/// How a look at a key ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended<T> {
+    /// Nothing more to do until it is woken.
+    Quiet,
+    /// To be looked at again at a time, unless woken before.
+    At(T),
+    /// It failed; it comes back after its pause, or after `longer` if that is longer.
+    Failed {
+        /// The least pause, for failures that a quick retry cannot mend.
+        at_least: Duration,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place<T> {
+    Ready,
+    Delayed(T),
+    Running { woken: bool },
+}
+
+/// The line of keys. `T` is a moment in time.
+#[derive(Debug)]
+pub struct WorkQueue<K, T> {
+    places: BTreeMap<K, Place<T>>,
+    ready: VecDeque<K>,
+    delayed: BTreeSet<(T, K)>,
+    failures: BTreeMap<K, u32>,
+    backoff: Backoff,
+}
+
+impl<K: Ord + Clone, T: Ord + Copy + Add<Duration, Output = T>> WorkQueue<K, T> {
+    /// An empty line.
+    pub fn new(backoff: Backoff) -> Self {
+        Self {
+            places: BTreeMap::new(),
+            ready: VecDeque::new(),
+            delayed: BTreeSet::new(),
+            failures: BTreeMap::new(),
+            backoff,
+        }
+    }
+
+    /// Something about a key has changed. Says whether this put it in line.
+    pub fn wake(&mut self, key: K) -> bool {
+        match self.places.get_mut(&key) {
+            Some(Place::Ready) => return false,
+            Some(Place::Running { woken }) => return !std::mem::replace(woken, true),
+            Some(Place::Delayed(at)) => {
+                let at = *at;
+                self.delayed.remove(&(at, key.clone()));
+            }
+            None => {}
+        }
+        self.line_up(key);
+        true
+    }
+
+    /// The next key to look at.
+    pub fn take(&mut self, now: T) -> Option<K> {
+        self.ripen(now);
+        let key = self.ready.pop_front()?;
+        self.places.insert(key.clone(), Place::Running { woken: false });
+        Some(key)
+    }
+
+    /// The key is about to be looked at (again): what woke it until now will be seen.
+    pub fn looking(&mut self, key: &K) {
+        if let Some(Place::Running { woken }) = self.places.get_mut(key) {
+            *woken = false;
+        }
+    }
+
+    /// Whether a running key was woken since it was last looked at.
+    pub fn woken(&self, key: &K) -> bool {
+        matches!(self.places.get(key), Some(Place::Running { woken: true }))
+    }
+
+    /// A look has ended. Gives the moment at which the key comes back by itself, if it does.
+    pub fn done(&mut self, key: &K, ended: Ended<T>, now: T) -> Option<T> {
+        let Some(Place::Running { woken }) = self.places.remove(key) else { return None };
+        let back = match ended {
+            Ended::Failed { at_least } => {
+                let failures = self.failures.entry(key.clone()).or_default();
+                *failures = failures.saturating_add(1);
+                // What woke it during a look that failed does not cut the pause short: its own writes do that.
+                Some(now + self.backoff.after(*failures).max(at_least))
+            }
+            Ended::Quiet => {
+                self.failures.remove(key);
+                None
+            }
+            Ended::At(at) => {
+                self.failures.remove(key);
+                Some(at)
+            }
+        };
+        if woken && !matches!(ended, Ended::Failed { .. }) {
+            self.line_up(key.clone());
+            return None;
+        }
+        if let Some(at) = back {
+            self.places.insert(key.clone(), Place::Delayed(at));
+            self.delayed.insert((at, key.clone()));
+        }
+        back
+    }
+
+    /// When the next delayed key is due.
+    pub fn next_due(&self) -> Option<T> {
+        self.delayed.first().map(|(at, _)| *at)
+    }
+
+    /// Keys ready to be looked at.
+    pub fn depth(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Whether nothing is ready or running; delayed keys may remain.
+    pub fn is_idle(&self) -> bool {
+        self.ready.is_empty() && self.places.len() == self.delayed.len()
+    }
+
+    /// Failures in a row of a key.
+    pub fn failures(&self, key: &K) -> u32 {
+        self.failures.get(key).copied().unwrap_or_default()
+    }
+
+    fn ripen(&mut self, now: T) {
+        while let Some((at, _)) = self.delayed.first()
+            && *at <= now
+            && let Some((_, key)) = self.delayed.pop_first()
+        {
+            self.line_up(key);
+        }
+    }
+
+    fn line_up(&mut self, key: K) {
+        self.places.insert(key.clone(), Place::Ready);
+        self.ready.push_back(key);
+    }
+}
+
+#[cfg(test)]
+mod tests;
