@@ -118,8 +118,8 @@ fn build(form: Form, wanted: impl Fn(&Row) -> bool) -> Map<String, Value> {
             wrap_references(schema);
         }
     }
-    for (api_version, kind, _) in rows {
-        mark_kind(&mut schemas, api_version, kind, path);
+    for root in types().roots.iter().filter(|root| root.api_version != "*") {
+        mark_kind(&mut schemas, root.api_version, root.kind, path);
     }
     delete_options(&mut schemas);
     schemas
@@ -169,9 +169,9 @@ fn wrap_references(schema: &mut Value) {
     match schema {
         Value::Object(o) => {
             o.values_mut().for_each(wrap_references);
-            if o.len() > 1
-                && let Some(reference) = o.remove("$ref")
-            {
+            // A field that is itself called `$ref` (a JSON schema has one) holds a schema, not a string.
+            if o.len() > 1 && o.get("$ref").is_some_and(Value::is_string) {
+                let reference = o.remove("$ref");
                 o.insert("allOf".into(), json!([{ "$ref": reference }]));
             }
         }
@@ -181,26 +181,27 @@ fn wrap_references(schema: &mut Value) {
 }
 
 /// Says which kind a schema is of, and adds the schema of its list.
-fn mark_kind(schemas: &mut Map<String, Value>, document: &str, kind: &str, path: &str) {
-    // Bodies of subresources stand in the document of their parent but have a group of their own.
-    let own = match kind {
-        "Eviction" => "policy/v1",
-        "TokenRequest" => "authentication.k8s.io/v1",
-        "Scale" => "autoscaling/v1",
-        _ => document,
-    };
-    let Some(name) = schema_name(own, kind) else { return };
-    let (group, version) = own.split_once('/').unwrap_or(("", own));
+fn mark_kind(schemas: &mut Map<String, Value>, api_version: &str, kind: &str, path: &str) {
+    let Some(name) = schema_name(api_version, kind) else { return };
+    let Some(schema) = schemas.get_mut(name) else { return };
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let of_kind = |kind: &str| json!([{ "group": group, "version": version, "kind": kind }]);
-    if let Some(schema) = schemas.get_mut(name) {
-        schema["x-kubernetes-group-version-kind"] = of_kind(kind);
-        for key in ["apiVersion", "kind"] {
-            if schema["properties"].get(key).is_none() {
-                schema["properties"][key] = type_meta(key);
-            }
+    schema["x-kubernetes-group-version-kind"] = of_kind(kind);
+    for key in ["apiVersion", "kind"] {
+        if schema["properties"].get(key).is_none() {
+            schema["properties"][key] = type_meta(key);
         }
     }
-    let stored = crate::find_kind(own, kind).is_some_and(|k| k.storage != crate::Storage::Virtual);
+    // The crate's types always have metadata; on the wire it may be left out.
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        required.retain(|r| r != "metadata");
+        if required.is_empty()
+            && let Value::Object(o) = schema
+        {
+            o.remove("required");
+        }
+    }
+    let stored = crate::find_kind(api_version, kind).is_some_and(|k| k.storage != crate::Storage::Virtual);
     if stored {
         let list = json!({
             "description": format!("{kind}List is a list of {kind} objects."),
