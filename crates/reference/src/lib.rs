@@ -8,6 +8,7 @@
 
 mod binaries;
 mod credentials;
+mod folder;
 mod plane;
 mod process;
 mod ready;

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::binaries::{Binaries, Missing};
 use crate::credentials::Credentials;
+use crate::folder;
 use crate::process::Process;
 use crate::ready::Probe;
 
@@ -241,10 +242,8 @@ impl Builder {
 
     fn make_folder(&self) -> Result<TempDir, StartError> {
         let parent = self.data.clone().unwrap_or_else(std::env::temp_dir);
-        tempfile::Builder::new()
-            .prefix("lifeboat-reference-")
-            .tempdir_in(&parent)
-            .map_err(|source| StartError::Folder { path: parent, source })
+        folder::sweep(&parent);
+        folder::make(&parent).map_err(|source| StartError::Folder { path: parent, source })
     }
 }
 
