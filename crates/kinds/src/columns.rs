@@ -2,7 +2,9 @@
 
 mod age;
 mod cells;
+mod parts;
 mod pod;
+mod storage;
 
 use crate::Kind;
 use serde_json::Value;

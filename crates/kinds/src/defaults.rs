@@ -1,7 +1,7 @@
 //! What the API server fills in where a client left a field out.
 //!
 //! Defaults that belong to one field stand in the table of types (`d` and `w`). Here are those that need to look
-//! around: at the other fields of their struct ([`by_struct`]), or at the kind ([`Kind::default`]).
+//! around: at the other fields of their struct (`by_struct`), or at the kind ([`Kind::default`]).
 
 use crate::Kind;
 use crate::form::{canonicalize, drops};
@@ -91,10 +91,11 @@ fn by_struct(name: &str, o: &mut Object) {
             }
             o.insert("policyTypes".into(), json!(types));
         }
-        "rbac.v1.Subject" if matches!(o.get("kind").and_then(Value::as_str), Some("User" | "Group")) => {
-            if blank(o.get("apiGroup")) {
-                o.insert("apiGroup".into(), "rbac.authorization.k8s.io".into());
-            }
+        "rbac.v1.Subject"
+            if blank(o.get("apiGroup"))
+                && matches!(o.get("kind").and_then(Value::as_str), Some("User" | "Group")) =>
+        {
+            o.insert("apiGroup".into(), "rbac.authorization.k8s.io".into());
         }
         "autoscaling.v2.HorizontalPodAutoscalerSpec" => autoscaler(o),
         _ => {}

@@ -1,8 +1,8 @@
 //! The built-in Kubernetes kinds as data and rules, as Kubernetes 1.36 has them.
 //!
-//! One row per kind ([`table`]) says how it is named and served. What Kubernetes does to an object of the kind on its
-//! way into the store is in [`defaults`], [`strategy`] and [`validation`]; how it is shown is in [`columns`]; which of its
-//! fields can be selected is in [`fields`]. The shape of every type, field by field, is in [`types`], which the schemas,
+//! One row per kind (`table`) says how it is named and served. What Kubernetes does to an object of the kind on its
+//! way into the store is in `defaults`, `strategy` and `validation`; how it is shown is in `columns`; which of its
+//! fields can be selected is in `fields`. The shape of every type, field by field, is in `types`, which the schemas,
 //! the protobuf reader and the OpenAPI documents share.
 //!
 //! Nothing here does I/O, reads a clock or knows who is asking: storing, admission, authorisation and the metadata that

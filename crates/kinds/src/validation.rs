@@ -5,6 +5,7 @@
 //! consistent (selectors, immutable fields, enumerations). Of a pod's many rules about its containers only the basic ones are
 //! here: nothing in an embedded cluster runs them.
 
+mod claims;
 mod core;
 mod crd;
 mod meta;
@@ -51,7 +52,7 @@ impl Kind {
 
     fn validate(&self, check: &mut Check, obj: &Value, old: Option<&Value>) {
         match self.kind {
-            "PersistentVolumeClaim" => volumes::claim(check, obj, old),
+            "PersistentVolumeClaim" => claims::claim(check, obj, old),
             "PersistentVolume" => volumes::volume(check, obj, old),
             "StorageClass" => storage::storage_class(check, obj, old),
             "VolumeAttachment" => storage::attachment(check, obj, old),
@@ -87,7 +88,7 @@ impl Kind {
     fn validate_status(&self, check: &mut Check, new: &Value, old: &Value) {
         match self.kind {
             "Namespace" => core::namespace_phase(check, new),
-            "PersistentVolumeClaim" => volumes::claim_status(check, new),
+            "PersistentVolumeClaim" => claims::claim_status(check, new),
             "VolumeAttachment" => storage::attachment(check, new, Some(old)),
             "CustomResourceDefinition" => crd::stored_versions(check, new),
             "Pod" => pod::status(check, new, old),

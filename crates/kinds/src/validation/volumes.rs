@@ -1,15 +1,14 @@
-//! Claims and volumes.
+//! Volumes.
 
-use super::{Check, IMMUTABLE, names, without};
+use super::{Check, names};
 use crate::form::{compare_quantities, whole};
-use crate::json::{blank, entries, int, list, text};
+use crate::json::{blank, int, list, text};
 use lifeboat_schema::FieldError;
 use serde_json::{Value, json};
 use std::cmp::Ordering;
 
 const ACCESS_MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
-const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
-const BETA_CLASS: &str = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class";
+pub(super) const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
 
 /// The fields of a volume's spec that say where its data is; exactly one is set.
 const SOURCES: &[&str] = &[
@@ -37,50 +36,7 @@ const SOURCES: &[&str] = &[
     "csi",
 ];
 
-pub(super) fn claim(check: &mut Check, obj: &Value, old: Option<&Value>) {
-    claim_spec(check, obj, "spec");
-    if let Some(old) = old {
-        claim_update(check, obj, old);
-    }
-}
-
-/// The rules for a claim's spec, which a StatefulSet's templates have too.
-pub(super) fn claim_spec(check: &mut Check, obj: &Value, path: &str) {
-    let Some(spec) = super::at(obj, path).filter(|s| s.is_object()) else {
-        return check.required(format!("{path}.accessModes"), "at least 1 access mode is required");
-    };
-    let modes = list(spec, "/accessModes");
-    if modes.is_empty() {
-        check.required(format!("{path}.accessModes"), "at least 1 access mode is required");
-    }
-    check.selector(obj, &format!("{path}.selector"));
-    access_modes(check, modes, path);
-    let storage = format!("{path}.resources[storage]");
-    match spec.pointer("/resources/requests/storage") {
-        None => check.required(storage, ""),
-        Some(amount) => positive(check, storage, amount),
-    }
-    check.named(obj, &format!("{path}.storageClassName"), names::subdomain);
-    check.one_of(obj, &format!("{path}.volumeMode"), VOLUME_MODES);
-    for key in ["dataSource", "dataSourceRef"] {
-        if let Some(source) = spec.get(key) {
-            data_source(check, source, &format!("{path}.{key}"));
-        }
-    }
-    if let (Some(source), Some(reference)) = (spec.get("dataSource"), spec.get("dataSourceRef")) {
-        let namespaced = !text(reference, "/namespace").is_empty();
-        let same = ["/kind", "/name", "/apiGroup"].iter().all(|p| text(source, p) == text(reference, p));
-        if namespaced {
-            let detail = "may not be specified when dataSourceRef.namespace is specified";
-            check.invalid(path, json!({}), detail);
-        } else if !same {
-            check.invalid(path, json!({}), "must match dataSourceRef");
-        }
-    }
-    check.named(obj, &format!("{path}.volumeAttributesClassName"), names::subdomain);
-}
-
-fn access_modes(check: &mut Check, modes: &[Value], path: &str) {
+pub(super) fn access_modes(check: &mut Check, modes: &[Value], path: &str) {
     let field = format!("{path}.accessModes");
     let known = |m: &Value| m.as_str().is_some_and(|m| ACCESS_MODES.contains(&m));
     for mode in modes.iter().filter(|m| !known(m)) {
@@ -92,101 +48,13 @@ fn access_modes(check: &mut Check, modes: &[Value], path: &str) {
     }
 }
 
-fn data_source(check: &mut Check, source: &Value, path: &str) {
-    for key in ["name", "kind"] {
-        if text(source, &format!("/{key}")).is_empty() {
-            check.required(format!("{path}.{key}"), "");
-        }
-    }
-    let (group, kind) = (text(source, "/apiGroup"), text(source, "/kind"));
-    if group.is_empty() && kind != "PersistentVolumeClaim" {
-        check.invalid(path, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup");
-    }
-    if !group.is_empty() {
-        for problem in names::subdomain(group) {
-            check.invalid(format!("{path}.apiGroup"), group, problem);
-        }
-    }
-}
-
 /// An amount of storage that has to be more than nothing.
-fn positive(check: &mut Check, field: String, amount: &Value) {
+pub(super) fn positive(check: &mut Check, field: String, amount: &Value) {
     match compare_quantities(amount, &json!(0)) {
         Some(Ordering::Greater) => {}
         Some(_) => check.invalid(field, amount.clone(), "must be greater than zero"),
         None => check.invalid(field, amount.clone(), "must be a valid resource quantity"),
     }
-}
-
-fn claim_update(check: &mut Check, new: &Value, old: &Value) {
-    // What may change is put back as it was; the rest has to be the same.
-    let mut freed = vec![];
-    if text(old, "/spec/volumeName").is_empty() {
-        freed.push("volumeName");
-    }
-    let (old_class, new_class) =
-        (old.pointer("/spec/storageClassName"), new.pointer("/spec/storageClassName"));
-    let annotation = old.pointer(BETA_CLASS);
-    let moved_to_field = annotation.is_some()
-        && old_class.is_none()
-        && new_class == annotation
-        && (new.pointer(BETA_CLASS).is_none() || new.pointer(BETA_CLASS) == annotation);
-    if !moved_to_field && new.pointer(BETA_CLASS) != annotation {
-        let field = "metadata.annotations[volume.beta.kubernetes.io/storage-class]";
-        check.invalid(field, new.pointer(BETA_CLASS).cloned().unwrap_or_default(), IMMUTABLE);
-    }
-    // A class may be given to a claim that had none: the default class of a cluster that got one later.
-    let given_late =
-        new_class.is_some() && old_class.is_none() && annotation.is_none_or(|a| new_class == Some(a));
-    if moved_to_field || given_late {
-        freed.push("storageClassName");
-    }
-    let bound = text(new, "/status/phase") == "Bound";
-    if bound {
-        freed.push("volumeAttributesClassName");
-    }
-    let (mut now, mut before) = (without(new, "/spec", &freed), without(old, "/spec", &freed));
-    if bound {
-        for spec in [&mut now, &mut before] {
-            if let Some(Value::Object(requests)) = spec.pointer_mut("/resources/requests") {
-                requests.remove("storage");
-            }
-        }
-    }
-    if now != before {
-        let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound \
-                      claims";
-        check.forbidden("spec", format!("{detail}{}", changes(&before, &now)));
-    }
-    let size = "/spec/resources/requests/storage";
-    let zero = json!(0);
-    let (new_size, old_size) = (new.pointer(size).unwrap_or(&zero), old.pointer(size).unwrap_or(&zero));
-    let capacity = old.pointer("/status/capacity/storage").unwrap_or(&zero);
-    // Smaller than before is for recovery from a failed expansion, and never down to what is there already.
-    if compare_quantities(new_size, old_size) == Some(Ordering::Less)
-        && compare_quantities(new_size, capacity) != Some(Ordering::Greater)
-    {
-        check.forbidden("spec.resources.requests.storage", "field can not be less than status.capacity");
-    }
-    check.immutable(new, old, "spec.volumeMode", "volumeMode");
-    attributes_class_kept(check, new, old);
-}
-
-fn attributes_class_kept(check: &mut Check, new: &Value, old: &Value) {
-    let path = "/spec/volumeAttributesClassName";
-    if new.pointer(path) == old.pointer(path)
-        || old.pointer("/status/currentVolumeAttributesClassName").is_none()
-    {
-        return;
-    }
-    let detail = match new.pointer(path) {
-        None => "update to nil is forbidden when status.currentVolumeAttributesClassName is not nil",
-        Some(v) if v == "" => {
-            "update to empty string is forbidden when status.currentVolumeAttributesClassName is not nil"
-        }
-        Some(_) => return,
-    };
-    check.forbidden("spec.volumeAttributesClassName", detail);
 }
 
 /// The fields that differ, one per line; Kubernetes shows a Go diff there, which nobody parses.
@@ -203,31 +71,7 @@ pub(super) fn changes(before: &Value, now: &Value) -> String {
     out
 }
 
-pub(super) fn claim_status(check: &mut Check, new: &Value) {
-    if blank(new.pointer("/spec/accessModes")) {
-        check.required("Spec.accessModes", "");
-    }
-    for (key, amount) in entries(new, "/status/capacity") {
-        not_negative(check, format!("status.capacity[{key}]"), amount);
-    }
-    let states = [
-        "ControllerResizeInProgress",
-        "ControllerResizeInfeasible",
-        "NodeResizePending",
-        "NodeResizeInProgress",
-        "NodeResizeInfeasible",
-    ];
-    for (key, state) in entries(new, "/status/allocatedResourceStatuses") {
-        if !state.as_str().is_some_and(|s| states.contains(&s)) {
-            check.push(FieldError::not_supported("status.allocatedResourceStatuses", key, &states));
-        }
-    }
-    for (key, amount) in entries(new, "/status/allocatedResources") {
-        not_negative(check, format!("status.allocatedResources[{key}]"), amount);
-    }
-}
-
-fn not_negative(check: &mut Check, field: String, amount: &Value) {
+pub(super) fn not_negative(check: &mut Check, field: String, amount: &Value) {
     if compare_quantities(amount, &json!(0)).is_none_or(Ordering::is_lt) {
         let shown = whole(amount).map_or_else(|| amount.clone(), Value::from);
         check.invalid(field, shown, "must be a valid resource quantity");

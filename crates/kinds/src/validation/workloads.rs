@@ -1,6 +1,6 @@
 //! Workloads: selectors and templates that fit each other, and what may not change.
 
-use super::{Check, names, pod, volumes, without};
+use super::{Check, claims, names, pod, without};
 use crate::json::{blank, int, list, text};
 use lifeboat_schema::FieldError;
 use lifeboat_schema::selector::LabelSelector;
@@ -114,7 +114,7 @@ fn stateful_set(check: &mut Check, obj: &Value, old: Option<&Value>) {
         check.named(obj, "spec.serviceName", names::label);
         for (i, template) in list(obj, "/spec/volumeClaimTemplates").iter().enumerate() {
             let mut nested = Check::default();
-            volumes::claim_spec(&mut nested, template, "spec");
+            claims::claim_spec(&mut nested, template, "spec");
             for mut error in nested.errors {
                 error.field = format!("spec.volumeClaimTemplates[{i}].{}", error.field);
                 check.push(error);

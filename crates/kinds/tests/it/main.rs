@@ -1,5 +1,6 @@
 //! What the kinds promise, as rows.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+#![allow(clippy::needless_pass_by_value, reason = "rows read better without references to literals")]
 
 mod columns;
 mod defaults;

@@ -18,7 +18,7 @@ fn strip(v: &mut Value) {
             o.values_mut().for_each(strip);
             o.retain(|k, v| {
                 let shown_anyway = ["metadata", "spec", "status", "template"].contains(&k.as_str());
-                !v.is_null() && !(shown_anyway && *v == json!({}))
+                !(v.is_null() || shown_anyway && *v == json!({}))
             });
         }
         Value::Array(items) => items.iter_mut().for_each(strip),
