@@ -118,17 +118,20 @@ impl FieldError {
 
     /// A string with more than `max` bytes.
     pub fn too_long(field: impl Into<String>, max: i64) -> Self {
-        let detail =
-            if max >= 0 { format!("may not be more than {max} bytes") } else { "value is too long".into() };
+        let detail = match max {
+            1 => "may not be more than 1 byte".to_owned(),
+            0.. => format!("may not be more than {max} bytes"),
+            _ => "value is too long".to_owned(),
+        };
         Self::new(ErrorKind::TooLong, field, None, detail)
     }
 
     /// A list with more than `max` items.
     pub fn too_many(field: impl Into<String>, actual: i64, max: i64) -> Self {
         let detail = match max {
-            1 => "must have at most 1 item".into(),
+            1 => "must have at most 1 item".to_owned(),
             0.. => format!("must have at most {max} items"),
-            _ => String::from("has too many items"),
+            _ => "has too many items".to_owned(),
         };
         Self::new(ErrorKind::TooMany, field, Some(actual.into()), detail)
     }

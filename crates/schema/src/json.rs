@@ -88,6 +88,10 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, v: f64) -> Result<Value, E> {
+        // Kubernetes writes 2.0 back as 2; so that both agree, it is one from the start.
+        if v.fract() == 0.0 && v.abs() < 1e15 {
+            return Ok(Value::from(v as i64));
+        }
         Number::from_f64(v).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
     }
 

@@ -5,6 +5,7 @@
 
 use crate::equal::same;
 use serde_json::Value;
+use std::cmp::Ordering;
 use thiserror::Error;
 
 /// Why a path could not be parsed.
@@ -69,7 +70,7 @@ impl JsonPath {
         for step in &self.steps {
             let mut next = Vec::new();
             for value in found {
-                step.follow(value, root, &mut next);
+                step.follow(value, &mut next);
                 if next.len() > MAX_RESULTS {
                     next.truncate(MAX_RESULTS);
                     break;
@@ -87,7 +88,7 @@ impl JsonPath {
 }
 
 impl Step {
-    fn follow<'a>(&self, value: &'a Value, root: &'a Value, out: &mut Vec<&'a Value>) {
+    fn follow<'a>(&self, value: &'a Value, out: &mut Vec<&'a Value>) {
         match self {
             Step::Fields(names) => out.extend(names.iter().filter_map(|n| value.as_object()?.get(n))),
             Step::Indices(indices) => {
@@ -111,7 +112,7 @@ impl Step {
             Step::Deep => deep(value, out),
             Step::Filter(filter) => {
                 let Some(items) = value.as_array() else { return };
-                out.extend(items.iter().filter(|item| filter.holds(item, root)));
+                out.extend(items.iter().filter(|item| filter.holds(item)));
             }
         }
     }
@@ -134,12 +135,11 @@ fn deep<'a>(value: &'a Value, out: &mut Vec<&'a Value>) {
 }
 
 impl Filter {
-    fn holds(&self, item: &Value, root: &Value) -> bool {
+    fn holds(&self, item: &Value) -> bool {
         let value = |operand: &Operand| match operand {
             Operand::Path(path) => path.first(item).cloned(),
             Operand::Literal(value) => Some(value.clone()),
         };
-        let _ = root;
         let Some(left) = value(&self.left) else { return false };
         let Some((comparison, right)) = &self.test else { return true };
         let Some(right) = value(right) else { return false };
@@ -150,10 +150,10 @@ impl Filter {
         match comparison {
             Comparison::Equal => same(&left, &right),
             Comparison::Unequal => !same(&left, &right),
-            Comparison::Less => order.is_some_and(|o| o.is_lt()),
-            Comparison::LessOrEqual => order.is_some_and(|o| o.is_le()),
-            Comparison::Greater => order.is_some_and(|o| o.is_gt()),
-            Comparison::GreaterOrEqual => order.is_some_and(|o| o.is_ge()),
+            Comparison::Less => order.is_some_and(Ordering::is_lt),
+            Comparison::LessOrEqual => order.is_some_and(Ordering::is_le),
+            Comparison::Greater => order.is_some_and(Ordering::is_gt),
+            Comparison::GreaterOrEqual => order.is_some_and(Ordering::is_ge),
         }
     }
 }

@@ -9,10 +9,6 @@ impl Path {
         Path::default()
     }
 
-    pub(crate) fn at(text: &str) -> Path {
-        Path(text.to_owned())
-    }
-
     /// Goes down to a field; returns what [`Path::truncate`] needs to come back.
     pub(crate) fn push(&mut self, field: &str) -> usize {
         let length = self.0.len();

@@ -34,7 +34,27 @@ pub(crate) fn compile(source: &str) -> Result<Regex, String> {
         .size_limit(SIZE_LIMIT)
         .nest_limit(100)
         .build()
-        .map_err(|e| format!("error parsing regexp: {}", e.to_string().replace('\n', " ")))
+        .map_err(|e| format!("error parsing regexp: {}", words(&e.to_string(), source)))
+}
+
+/// What Go says where the cause is a common one.
+fn words(error: &str, source: &str) -> String {
+    let from = |c: char| source.find(c).map_or(source, |at| &source[at..]);
+    if error.contains("unclosed group") {
+        return format!("missing closing ): `{source}`");
+    }
+    if error.contains("unclosed character class") {
+        return format!("missing closing ]: `{}`", from('['));
+    }
+    if error.contains("unopened group") {
+        return format!("unexpected ): `{source}`");
+    }
+    match source.chars().next() {
+        Some(c @ ('*' | '+' | '?')) if error.contains("missing expression") => {
+            format!("missing argument to repetition operator: `{c}`")
+        }
+        _ => error.replace('\n', " "),
+    }
 }
 
 fn translate(source: &str) -> String {

@@ -55,7 +55,7 @@ impl Quantity {
         let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
         let (number, suffix) = unsigned.split_at(end);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+        if fraction.contains('.') {
             return Err(QuantityError::Format);
         }
         let (base, exponent, notation) = suffix_of(suffix)?;
@@ -139,47 +139,47 @@ fn suffix_of(suffix: &str) -> Result<(u32, i32, Notation), QuantityError> {
 
 /// `whole.fraction * base^exponent` in nano-units, rounded up; saturates.
 fn scale(whole: &str, fraction: &str, base: u32, exponent: i32) -> i128 {
-    let digits: String = format!("{whole}{fraction}");
+    if base == 2 {
+        return scale_binary(whole, fraction, exponent.unsigned_abs());
+    }
+    let digits = format!("{whole}{fraction}");
     let digits = digits.trim_start_matches('0');
     if digits.is_empty() {
         return 0;
     }
-    // The decimal point stands this far from the right end of the digits, in nano-units.
-    let decimal = if base == 10 { exponent } else { 0 };
-    let point = 9 + decimal - i32::try_from(fraction.len()).unwrap_or(i32::MAX / 2);
-    let binary = if base == 2 { exponent.unsigned_abs() } else { 0 };
-    // More than 60 significant digits change nothing but the rounding.
-    let (kept, dropped) = digits.split_at(digits.len().min(24));
-    let mut value: i128 = kept.parse().unwrap_or(i128::MAX);
-    let mut sticky = dropped.bytes().any(|b| b != b'0');
-    let mut point = point.saturating_add(i32::try_from(dropped.len()).unwrap_or(i32::MAX / 2));
-    if binary > 0 {
-        match value.checked_mul(1 << binary) {
-            Some(v) => value = v,
-            // Too many digits for the product: first give up those beyond the point.
-            None => {
-                while point < 0 && value > i128::from(i64::MAX) {
-                    sticky |= value % 10 != 0;
-                    value /= 10;
-                    point += 1;
-                }
-                value = value.saturating_mul(1 << binary);
-            }
-        }
-    }
+    // More significant digits than these change nothing but the rounding.
+    let (kept, dropped) = digits.split_at(digits.len().min(36));
+    let mut value: i128 = kept.parse().unwrap_or(LIMIT);
+    let mut lost = dropped.bytes().any(|b| b != b'0');
+    // How far the decimal point stands behind the digits kept, in nano-units.
+    let length = |text: &str| i32::try_from(text.len()).unwrap_or(i32::MAX / 4);
+    let mut point = 9 + exponent - length(fraction) + length(dropped);
     while point > 0 && value < LIMIT {
         value = value.saturating_mul(10);
         point -= 1;
     }
-    while point < 0 {
-        sticky |= value % 10 != 0;
+    while point < 0 && value > 0 {
+        lost |= value % 10 != 0;
         value /= 10;
         point += 1;
-        if value == 0 {
-            break;
-        }
     }
-    if sticky { value.saturating_add(1) } else { value }
+    if lost { value.saturating_add(1) } else { value }
+}
+
+/// As [`scale`], for binary suffixes: doubles the whole and the fraction apart, so that nothing is lost.
+fn scale_binary(whole: &str, fraction: &str, doublings: u32) -> i128 {
+    let whole: i128 = if whole.is_empty() { 0 } else { whole.parse().unwrap_or(LIMIT) };
+    let (kept, dropped) = fraction.split_at(fraction.len().min(24));
+    let one = 10_i128.pow(u32::try_from(kept.len()).unwrap_or(24));
+    let numerator = kept.parse::<i128>().unwrap_or(0) * NANO;
+    let (mut nano, mut rest) = (numerator / one, numerator % one);
+    for _ in 0..doublings {
+        nano = 2 * nano + 2 * rest / one;
+        rest = 2 * rest % one;
+    }
+    let lost = rest != 0 || dropped.bytes().any(|b| b != b'0');
+    let whole = whole.saturating_mul(NANO).saturating_mul(1 << doublings);
+    whole.saturating_add(nano).saturating_add(i128::from(lost))
 }
 
 /// Division that rounds away from zero, as Kubernetes rounds.

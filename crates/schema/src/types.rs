@@ -69,7 +69,7 @@ fn special(view: View<'_>, value: &Value) -> Option<String> {
         ("Time" | "MicroTime", Value::String(text)) => bad_time(text),
         (_, Value::String(text)) => match view.node.format.as_deref() {
             Some("date-time") => bad_time(text),
-            Some("byte") if !formats::fits("byte", text) => {
+            Some("byte") if !text.is_empty() && !formats::fits("byte", text) => {
                 let standard = |b: &u8| b.is_ascii_alphanumeric() || b"+/=\r\n".contains(b);
                 let at = text.bytes().position(|b| !standard(&b)).unwrap_or(text.len().saturating_sub(1));
                 Some(format!("illegal base64 data at input byte {at}"))
@@ -85,7 +85,7 @@ fn bad_time(text: &str) -> Option<String> {
         return None;
     }
     let layout = "2006-01-02T15:04:05Z07:00";
-    Some(format!("parsing time {0:?} as {layout:?}: cannot parse {0:?} as \"2006\"", text))
+    Some(format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""))
 }
 
 fn integer(view: View<'_>, value: &Value) -> bool {

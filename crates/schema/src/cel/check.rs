@@ -52,6 +52,8 @@ pub(super) struct Scope<'s> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     UndefinedField(String),
+    /// A field of something that has none: the name of its type, and of the field.
+    NoFields(&'static str, String),
     UndeclaredName(String),
     NotBool,
 }
@@ -64,6 +66,9 @@ impl Problem {
             Problem::UndefinedField(name) => {
                 (format!("undefined field '{name}'"), source.find(&format!(".{name}")))
             }
+            Problem::NoFields(kind, name) => {
+                (format!("type '{kind}' does not support field selection"), source.find(&format!(".{name}")))
+            }
             Problem::UndeclaredName(name) => {
                 (format!("undeclared reference to '{name}' (in container '')"), source.find(name.as_str()))
             }
@@ -75,6 +80,18 @@ impl Problem {
         let dots = ".".repeat(at.saturating_sub(start));
         let column = at.saturating_sub(start) + 1;
         format!("compilation failed: ERROR: <input>:{}:{column}: {what}\n | {text}\n | {dots}^", line + 1)
+    }
+}
+
+/// The name that CEL has for a scalar type.
+fn scalar(kind: Kind<'_>) -> Option<&'static str> {
+    let Kind::Node(view) = kind else { return None };
+    match view.node.types.as_slice() {
+        [Type::Integer] => Some("int"),
+        [Type::Number] => Some("double"),
+        [Type::Boolean] => Some("bool"),
+        [Type::String] if view.node.format.is_none() => Some("string"),
+        _ => None,
     }
 }
 
@@ -192,7 +209,10 @@ impl<'s> Scope<'s> {
             }
             Expr::Select(select) => {
                 self.operand(&select.operand.expr);
-                if self.field(self.kind(&select.operand.expr), &select.field).0 {
+                let of = self.kind(&select.operand.expr);
+                if let Some(kind) = scalar(of) {
+                    self.problems.push(Problem::NoFields(kind, select.field.clone()));
+                } else if self.field(of, &select.field).0 {
                     self.problems.push(Problem::UndefinedField(select.field.clone()));
                 }
             }

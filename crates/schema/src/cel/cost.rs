@@ -11,9 +11,6 @@ use serde_json::Value;
 /// The largest request that Kubernetes takes; bounds the size of what has no bound of its own.
 const MAX_REQUEST: u64 = 3 << 20;
 
-/// No repetition above the rule's place in the schema.
-pub(crate) const CARDINALITY_UNBOUNDED: u64 = u64::MAX;
-
 /// The cost of `expression` on `value`, loops counted to their end.
 pub(super) fn dynamic(expression: &IdedExpr, value: &Value) -> u64 {
     let largest = widest(value);
@@ -147,8 +144,13 @@ fn estimated(expr: &Expr, scope: &mut Scope<'_>) -> u64 {
     range.saturating_add(count.saturating_mul(body))
 }
 
+/// How often a value of this schema fits into a request.
+pub(crate) fn max_occurrences(view: View<'_>) -> u64 {
+    MAX_REQUEST / (smallest(view, 0) + 1)
+}
+
 /// How many elements a list or map can have at most.
-pub(crate) fn max_elements(view: View<'_>) -> u64 {
+fn max_elements(view: View<'_>) -> u64 {
     let bound = |limit: Option<i64>| limit.and_then(|n| u64::try_from(n).ok());
     if let Some(items) = view.items() {
         return bound(view.node.max_items).unwrap_or_else(|| MAX_REQUEST / (smallest(items, 0) + 1));

@@ -31,11 +31,11 @@ pub(crate) fn evaluate(view: View<'_>, pair: &Pair<'_>, resource: bool, errors: 
     if !view.ruled() {
         return;
     }
-    let mut walk = Walk { path: Path::at(""), errors, budget: BUDGET, spent: false };
+    let mut walk = Walk { path: Path::root(), errors, budget: BUDGET, spent: false };
     walk.node(view, pair, resource);
 }
 
-/// As [`evaluate`], for a value at `path`.
+/// The walk along schema and object.
 struct Walk<'e> {
     path: Path,
     errors: &'e mut Vec<FieldError>,
@@ -117,7 +117,11 @@ impl Walk<'_> {
             return self.invalid(kind, why.into());
         }
         self.budget -= cost;
-        match run(expression, this, before, optional) {
+        let outcome = match unfit(view, pair.new) {
+            Some((expected, got)) => Err(format!("invalid data, expected {expected}, got {got}")),
+            None => run(expression, this, before, optional),
+        };
+        match outcome {
             Ok(Cel::Bool(true)) => {}
             Ok(_) => self.failed(rule, view, pair, expression, this, before),
             Err(error) if error.starts_with("no such overload") => {
@@ -171,6 +175,26 @@ impl Walk<'_> {
     fn invalid(&mut self, kind: &str, detail: String) {
         self.errors.push(FieldError::invalid(self.path.as_str(), kind, detail));
     }
+}
+
+/// A scalar that is not what its schema says, as an old object may hold it: both types in Go's words.
+fn unfit(view: View<'_>, value: &Value) -> Option<(&'static str, &'static str)> {
+    let expected = match (view.node.types.as_slice(), value) {
+        ([Type::Integer], v) if !v.is_number() => "int",
+        ([Type::Number], v) if !v.is_number() => "float",
+        ([Type::Boolean], v) if !v.is_boolean() => "bool",
+        ([Type::String], v) if !v.is_string() => "string",
+        _ => return None,
+    };
+    let got = match value {
+        Value::Bool(_) => "bool",
+        Value::String(_) => "string",
+        Value::Number(n) if n.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::Array(_) => "[]interface {}",
+        _ => "map[string]interface {}",
+    };
+    Some((expected, got))
 }
 
 fn run(expression: &Expression, this: &Cel, before: Option<&Cel>, optional: bool) -> Result<Cel, String> {

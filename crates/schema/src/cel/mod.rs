@@ -9,7 +9,7 @@ mod eval;
 mod value;
 
 pub(crate) use check::check;
-pub(crate) use cost::{CARDINALITY_UNBOUNDED, estimate, max_elements};
+pub(crate) use cost::{estimate, max_occurrences};
 pub(crate) use eval::evaluate;
 
 use kube_cel::cel::Program;
@@ -89,7 +89,10 @@ fn compile(source: &str) -> Result<Expression, String> {
             let uses_old_self = program.references().has_variable("oldSelf");
             Ok(Expression { program, uses_old_self })
         }
-        Ok(Err(errors)) => Err(format!("compilation failed: {errors}")),
+        Ok(Err(errors)) => {
+            let words = errors.to_string().replace("\n|", "\n |");
+            Err(format!("compilation failed: {words}"))
+        }
         Err(_) => Err("compilation failed: ERROR: <input>:1:1: Syntax error".into()),
     }
 }

@@ -15,7 +15,9 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Applies `config` to `live` (nothing, on creation) and returns the new object with its managedFields.
 ///
-/// An apply that changes nothing returns the live object as it was, managedFields included. Defaults, immutable fields and
+/// An apply that changes nothing returns the live object as it was, managedFields included. A map or list that loses all it
+/// had while somebody still owns it is left as null, as Kubernetes leaves it: defaulting, or decoding into a type, drops
+/// that. Defaults, immutable fields and
 /// what the endpoint resets are the caller's to see to, on the result.
 pub fn apply(
     schema: &Schema,

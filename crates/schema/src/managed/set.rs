@@ -172,8 +172,7 @@ impl FieldSet {
     }
 
     fn collect(&self, path: &mut Vec<String>, out: &mut Vec<Vec<String>>) {
-        for (element, below) in self.children.iter().filter(|(_, below)| below.member) {
-            let _ = below;
+        for (element, _) in self.children.iter().filter(|(_, below)| below.member) {
             let mut whole = path.clone();
             whole.push(element.clone());
             out.push(whole);

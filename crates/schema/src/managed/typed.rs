@@ -35,13 +35,13 @@ impl<'s> Kind<'s> {
     /// How `value` is owned here. Null takes the shape the schema gives; what does not fit its schema is a leaf.
     pub(super) fn shape(self, value: &Value) -> Shape {
         let Kind::Known { view, .. } = self else {
-            return if value.is_object() { Shape::Fields } else { Shape::Leaf };
+            return if value.is_object() || value.is_null() { Shape::Fields } else { Shape::Leaf };
         };
         let may = |kind| view.node.types.is_empty() || view.is(kind);
         match value {
             Value::Object(_) if may(Type::Object) => self.map_shape(),
             Value::Array(_) if may(Type::Array) => self.list_shape(),
-            Value::Null if view.is(Type::Object) => self.map_shape(),
+            Value::Null if may(Type::Object) => self.map_shape(),
             Value::Null if view.is(Type::Array) => self.list_shape(),
             _ => Shape::Leaf,
         }

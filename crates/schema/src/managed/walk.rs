@@ -298,7 +298,9 @@ pub(super) fn remove(kind: Kind<'_>, value: &Value, fields: &FieldSet) -> Option
                 match fields.child(&set::field(name)) {
                     Some(below) if below.member => {}
                     Some(below) if !below.is_empty() => {
-                        out.extend(remove(kind.field(name), value, below).map(|v| (name.clone(), v)));
+                        // What loses all it had, but is not itself to go, stays as null.
+                        let left = remove(kind.field(name), value, below).unwrap_or(Value::Null);
+                        out.insert(name.clone(), left);
                     }
                     _ => {
                         out.insert(name.clone(), value.clone());

@@ -67,11 +67,9 @@ fn merge_maps(place: Place<'_>, mut doc: Fields, mut patch: Fields) -> Result<Fi
     }
     retain(&mut doc, &mut patch)?;
     ordered_lists(place, &mut doc, &mut patch)?;
-    for (key, value) in patch {
-        if let Some(name) = key.strip_prefix(DELETE_FROM) {
-            delete_from(&mut doc, name, &value)?;
-            continue;
-        }
+    let (deletions, changes): (Fields, Fields) =
+        patch.into_iter().partition(|(key, _)| key.starts_with(DELETE_FROM));
+    for (key, value) in changes {
         if value.is_null() {
             doc.remove(&key);
             continue;
@@ -90,6 +88,10 @@ fn merge_maps(place: Place<'_>, mut doc: Fields, mut patch: Fields) -> Result<Fi
             (_, value) => plain(without_nulls(value)),
         };
         doc.extend(merged.map(|v| (key, v)));
+    }
+    // Last, so that what a patch both names and deletes is gone.
+    for (key, values) in deletions {
+        delete_from(&mut doc, key.strip_prefix(DELETE_FROM).unwrap_or(&key), &values)?;
     }
     Ok(doc)
 }
@@ -130,6 +132,10 @@ fn ordered_lists(place: Place<'_>, doc: &mut Fields, patch: &mut Fields) -> Resu
         let live = list(doc.get(&name).cloned())?;
         let key = below.merge_key();
         check_order(changes.as_deref().unwrap_or_default(), &order, key)?;
+        let none = |list: &Option<Vec<Value>>| list.as_ref().is_none_or(Vec::is_empty);
+        if none(&live) && none(&changes) && (live.is_some() || changes.is_some()) {
+            return Err(bad("no elements in any of the given slices"));
+        }
         let merged = match (live.clone(), changes) {
             (None, None) => continue,
             (Some(live), None) => live,
@@ -147,17 +153,26 @@ fn check_order(changes: &[Value], order: &[Value], key: Option<&str>) -> Result<
     if changes.is_empty() || order.is_empty() {
         return Ok(());
     }
+    let stray = || {
+        let show = |list: &[Value]| Value::Array(list.to_vec()).to_string();
+        bad(format!(
+            "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
+            show(changes),
+            show(order)
+        ))
+    };
     let mut wanted = order.iter();
-    for change in changes.iter().filter(|c| c.get(DIRECTIVE).is_none()) {
+    for change in changes.iter().filter(|c| c.get(DIRECTIVE).is_none_or(|d| d != "delete")) {
+        if change.get(DIRECTIVE).is_some() {
+            // A directive stands anywhere but behind the last item.
+            if wanted.len() == 0 {
+                return Err(stray());
+            }
+            continue;
+        }
         let id = identity(change, key);
-        let found = wanted.any(|w| identity(w, key).zip(id).is_some_and(|(a, b)| same(a, b)));
-        if !found {
-            let show = |list: &[Value]| Value::Array(list.to_vec()).to_string();
-            return Err(bad(format!(
-                "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
-                show(changes),
-                show(order)
-            )));
+        if !wanted.any(|w| identity(w, key).zip(id).is_some_and(|(a, b)| same(a, b))) {
+            return Err(stray());
         }
     }
     Ok(())
@@ -234,7 +249,13 @@ fn merge_keyed(
                 let (Value::Object(was), Value::Object(change)) = (&*found, change) else { continue };
                 *found = Value::Object(merge_maps(items, was.clone(), change.clone())?);
             }
-            None => merged.push(change.clone()),
+            None => {
+                let mut added = change.clone();
+                if let Some(fields) = added.as_object_mut() {
+                    fields.remove(RETAIN);
+                }
+                merged.push(added);
+            }
         }
     }
     Ok(arrange(merged, &changes, &old, Some(key)))
@@ -254,7 +275,8 @@ fn plain(value: Value) -> Option<Value> {
     match value {
         Value::Object(fields) if fields.contains_key(DIRECTIVE) => None,
         Value::Object(fields) => {
-            let kept = fields.into_iter().filter_map(|(name, value)| Some((name, plain(value)?)));
+            let kept = fields.into_iter().filter(|(name, _)| name != RETAIN);
+            let kept = kept.filter_map(|(name, value)| Some((name, plain(value)?)));
             Some(Value::Object(kept.collect()))
         }
         Value::Array(items) => Some(Value::Array(plain_items(items))),

@@ -29,13 +29,18 @@ impl FieldSelector {
             return Err(SelectorError("selector is too long".into()));
         }
         let mut terms = Vec::new();
-        for part in split(text) {
+        let mut parts = split(text);
+        parts.sort_unstable();
+        for part in parts {
             if part.is_empty() {
                 continue;
             }
             let Some((field, negated, value)) = operator(part) else {
                 return Err(SelectorError(format!("invalid selector: '{text}'; can't understand '{part}'")));
             };
+            if field.is_empty() && value.is_empty() {
+                continue;
+            }
             terms.push(FieldTerm { field: field.to_owned(), value: unescape(value)?, negated });
         }
         Ok(FieldSelector { terms })
@@ -122,7 +127,7 @@ fn unescape(value: &str) -> Result<String, SelectorError> {
                 }
             },
             ',' | '=' => {
-                let why = format!("invalid field selector: unescaped character in value: {c}");
+                let why = format!("invalid field selector: unescaped character in value: {}", c as u32);
                 return Err(SelectorError(why));
             }
             c => out.push(c),

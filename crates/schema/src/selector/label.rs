@@ -70,7 +70,7 @@ impl LabelSelector {
         let mut requirements = Vec::new();
         for (key, value) in selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten() {
             let value = value.as_str().unwrap_or_default().to_owned();
-            requirements.push(requirement(key, Operator::In, BTreeSet::from([value]))?);
+            requirements.push(requirement(key, Operator::Equals, BTreeSet::from([value]))?);
         }
         for expression in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
             let text = |name: &str| expression.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -212,6 +212,7 @@ impl Parser {
             return requirement(&key, Operator::DoesNotExist, BTreeSet::new());
         }
         let key = self.word("identifier")?;
+        valid_key(&key)?;
         if matches!(self.peek(), Token::End | Token::Comma) {
             return requirement(&key, Operator::Exists, BTreeSet::new());
         }
@@ -236,7 +237,7 @@ impl Parser {
     fn values(&mut self) -> Result<BTreeSet<String>, SelectorError> {
         match self.next() {
             Token::Open => {}
-            token => return Err(found(&token, "'('")),
+            token => return Err(SelectorError(format!("found '{}' expected: '('", token.text()))),
         }
         let mut values = BTreeSet::new();
         let mut expecting = true;
@@ -258,7 +259,8 @@ impl Parser {
                     values.insert(token.text().to_owned());
                     expecting = false;
                 }
-                token => return Err(found(&token, "',', or identifier")),
+                token if expecting => return Err(found(&token, "',', ')' or identifier")),
+                token => return Err(found(&token, "',' or ')'")),
             }
         }
     }
@@ -276,17 +278,26 @@ fn found(token: &Token, expected: &str) -> SelectorError {
     SelectorError(format!("found '{}', expected: {expected}", token.text()))
 }
 
+fn invalid(path: &str, bad: &str, why: &str) -> String {
+    format!("{path}: Invalid value: {bad}: {why}")
+}
+
+fn valid_key(key: &str) -> Result<(), SelectorError> {
+    match key_problem(key) {
+        Some(why) => Err(SelectorError(invalid("<nil>", &quote(key), &why))),
+        None => Ok(()),
+    }
+}
+
 /// A requirement whose key and values are what labels can be.
 fn requirement(
     key: &str,
     operator: Operator,
     values: BTreeSet<String>,
 ) -> Result<Requirement, SelectorError> {
-    let invalid = |path: &str, bad: String, why: &str| {
-        Err(SelectorError(format!("{path}: Invalid value: {bad}: {why}")))
-    };
+    let mut problems = Vec::new();
     if let Some(why) = key_problem(key) {
-        return invalid("<nil>", quote(key), &why);
+        problems.push(invalid("<nil>", &quote(key), &why));
     }
     let shown = || {
         let all: Vec<String> = values.iter().map(|v| quote(v)).collect();
@@ -294,25 +305,33 @@ fn requirement(
     };
     match operator {
         Operator::In | Operator::NotIn if values.is_empty() => {
-            return invalid("values", shown(), "for 'in', 'notin' operators, values set can't be empty");
+            let why = "for 'in', 'notin' operators, values set can't be empty";
+            problems.push(invalid("values", &shown(), why));
         }
         Operator::Exists | Operator::DoesNotExist if !values.is_empty() => {
-            return invalid("values", shown(), "values set must be empty for exists and does not exist");
+            problems.push(invalid(
+                "values",
+                &shown(),
+                "values set must be empty for exists and does not exist",
+            ));
         }
         Operator::GreaterThan | Operator::LessThan => {
-            if let Some(bad) = values.iter().find(|v| v.parse::<i64>().is_err()) {
-                let why = "for 'Gt', 'Lt' operators, the value must be an integer";
-                return invalid("values[0]", quote(bad), why);
-            }
+            let why = "for 'Gt', 'Lt' operators, the value must be an integer";
+            let bad = values.iter().filter(|v| v.parse::<i64>().is_err());
+            problems.extend(bad.map(|v| invalid("values[0]", &quote(v), why)));
         }
         _ => {}
     }
     for (i, value) in values.iter().enumerate() {
         if let Some(why) = value_problem(value) {
-            return invalid(&format!("values[{i}][{key}]"), quote(value), &why);
+            problems.push(invalid(&format!("values[{i}][{key}]"), &quote(value), &why));
         }
     }
-    Ok(Requirement { key: key.to_owned(), operator, values })
+    match problems.as_slice() {
+        [] => Ok(Requirement { key: key.to_owned(), operator, values }),
+        [only] => Err(SelectorError(only.clone())),
+        all => Err(SelectorError(format!("[{}]", all.join(", ")))),
+    }
 }
 
 /// What is wrong with a label's key.
@@ -324,7 +343,7 @@ fn key_problem(key: &str) -> Option<String> {
         [prefix, name] => (Some(*prefix), *name),
         _ => {
             return Some(format!(
-                "a qualified name {NAME} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+                "a valid label key {NAME} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
             ));
         }
     };

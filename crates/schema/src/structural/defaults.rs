@@ -22,16 +22,18 @@ fn walk(s: Raw<'_>, view: View<'_>, path: &str, resource: bool, errors: &mut Vec
         if prune::prune_value(view, &mut pruned) {
             found.push(FieldError::invalid(&*at, default.clone(), "must not have unknown fields"));
         }
-        found.extend(validate::structure(view, &Pair::root(default, None), &at));
-        if found.is_empty() {
-            cel::evaluate(view, &Pair::root(default, None), view.node.embedded, &mut found);
-            for error in &mut found {
-                error.field = match error.field.as_str() {
-                    "" => at.clone(),
-                    below => format!("{at}.{below}"),
-                };
-            }
+        let mut unfit = validate::structure(view, &Pair::root(default, None));
+        if found.is_empty() && unfit.is_empty() {
+            cel::evaluate(view, &Pair::root(default, None), view.node.embedded, &mut unfit);
         }
+        // Fields are told from the root, while the words speak of the default alone.
+        found.extend(unfit.into_iter().map(|error| FieldError {
+            field: match error.field.as_str() {
+                "" => at.clone(),
+                below => format!("{at}.{below}"),
+            },
+            ..error
+        }));
         errors.extend(found);
     }
     if let (Some(items), Some(of_items)) = (s.schema("items"), view.items()) {

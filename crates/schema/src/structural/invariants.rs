@@ -22,6 +22,21 @@ pub(super) fn check(root: Raw<'_>, path: &str) -> Vec<FieldError> {
     errors
 }
 
+/// Whether the schema uses, anywhere, what a structural one cannot even express.
+pub(super) fn unreadable(s: Raw<'_>) -> bool {
+    let unsupported =
+        ["id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"];
+    let used =
+        |name: &str| s.get(name).is_some_and(|v| *v != "" && v.as_object().is_none_or(|o| !o.is_empty()));
+    let below = |name: &str| s.schema(name).is_some_and(unreadable);
+    unsupported.into_iter().any(used)
+        || s.get("x-kubernetes-preserve-unknown-fields") == Some(&json!(false))
+        || s.get("items").is_some_and(Value::is_array)
+        || s.properties().any(|(_, property)| unreadable(property))
+        || ["items", "additionalProperties", "not"].into_iter().any(below)
+        || ["allOf", "anyOf", "oneOf"].into_iter().any(|j| s.branches(j).any(|(_, b)| unreadable(b)))
+}
+
 fn spine(s: Raw<'_>, level: Level, path: &str, errors: &mut Vec<FieldError>) {
     let kind = s.kind();
     let embedded = s.flag("x-kubernetes-embedded-resource");

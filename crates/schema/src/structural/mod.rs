@@ -33,12 +33,16 @@ pub fn check_structural_at(schema: &Value, path: &str) -> Vec<FieldError> {
     if root.flag("nullable") {
         errors.push(FieldError::forbidden(child(path, "nullable"), "nullable cannot be true at the root"));
     }
-    let mut found = invariants::check(root, path);
-    if found.is_empty() {
-        found = defaults::check(root, &parsed, path);
+    // What cannot be read as a structural schema at all is only told what it may not use.
+    let mut sound = !invariants::unreadable(root);
+    if sound {
+        let mut found = invariants::check(root, path);
+        if found.is_empty() {
+            found = defaults::check(root, &parsed, path);
+        }
+        sound = found.is_empty();
+        errors.extend(found);
     }
-    let sound = found.is_empty();
-    errors.extend(found);
     errors.extend(openapi::check(root, &parsed, path, sound));
     errors
 }

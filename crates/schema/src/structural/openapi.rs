@@ -4,7 +4,6 @@ use super::raw::Raw;
 use super::rules::{self, Total};
 use super::{child, keyed};
 use crate::FieldError;
-use crate::cel::CARDINALITY_UNBOUNDED;
 use crate::node::{Schema, View};
 use crate::objectmeta::is_meta;
 use serde_json::Value;
@@ -20,8 +19,8 @@ pub(super) struct Place<'a> {
     pub uncorrelated: Option<&'a str>,
     /// The parsed node, where CEL rules are to be checked.
     pub view: Option<View<'a>>,
-    /// How often a value of this schema can occur in an object.
-    pub cardinality: u64,
+    /// How often a value of this schema can occur in an object, where something around bounds it.
+    pub cardinality: Option<u64>,
 }
 
 /// What is wrong with the schema; CEL rules are only looked at where it is `sound`.
@@ -32,7 +31,7 @@ pub(super) fn check(root: Raw<'_>, parsed: &Schema, path: &str, sound: bool) -> 
         inside_meta: false,
         uncorrelated: None,
         view: sound.then(|| parsed.view()),
-        cardinality: 1,
+        cardinality: Some(1),
     };
     let mut total = Total::default();
     let mut errors = Vec::new();
@@ -71,7 +70,7 @@ fn walk(
             let place = Place {
                 no_default: if place.inside_meta { Some(reason) } else { place.no_default },
                 view: place.view.and_then(View::additional),
-                cardinality: repeated(place),
+                cardinality: repeated(place, s),
                 ..below
             };
             of_rules.extend(walk(schema, place, &at, errors, total));
@@ -103,7 +102,7 @@ fn walk(
         let place = Place {
             uncorrelated: place.uncorrelated.or((!correlates).then_some(path)),
             view: place.view.and_then(View::items),
-            cardinality: repeated(place),
+            cardinality: repeated(place, s),
             ..below
         };
         of_rules.extend(walk(items, place, &at, errors, total));
@@ -117,9 +116,9 @@ fn walk(
     of_rules
 }
 
-fn repeated(place: Place<'_>) -> u64 {
-    let times = place.view.map_or(CARDINALITY_UNBOUNDED, crate::cel::max_elements);
-    place.cardinality.saturating_mul(times)
+fn repeated(place: Place<'_>, s: Raw<'_>) -> Option<u64> {
+    let most = s.get("maxItems").or_else(|| s.get("maxProperties")).and_then(Value::as_u64)?;
+    Some(place.cardinality?.saturating_mul(most))
 }
 
 /// Keywords that a CRD may not use, or not like this.
@@ -208,8 +207,7 @@ fn list_map(s: Raw<'_>, path: &str, errors: &mut Vec<FieldError>) {
     }
     let items = s.schema("items");
     let at_items = child(path, "items");
-    if let Some(items) = items.filter(|i| matches!(list_type, "map" | "set") && i.flag("nullable")) {
-        let _ = items;
+    if items.is_some_and(|i| matches!(list_type, "map" | "set") && i.flag("nullable")) {
         let why = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
         errors.push(FieldError::forbidden(child(&at_items, "nullable"), why));
     }

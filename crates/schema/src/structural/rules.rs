@@ -127,10 +127,12 @@ pub(super) fn compiled(place: Place<'_>, path: &str, total: &mut Total) -> Vec<F
     for (i, rule) in view.node.rules.iter().enumerate() {
         let at = |name: &str| format!("{}[{i}].{name}", child(path, "x-kubernetes-validations"));
         match rule.expression() {
-            Err(error) => errors.push(FieldError::invalid(at("rule"), shown(rule), error)),
+            Err(error) => errors.push(invalid(at("rule"), rule, error)),
             Ok(expression) => {
                 let ast = expression.program.expression();
-                let cost = cel::estimate(ast, view, resource).saturating_mul(place.cardinality);
+                // Without a bound around it, a value occurs as often as it fits into a request.
+                let times = place.cardinality.unwrap_or_else(|| cel::max_occurrences(view));
+                let cost = cel::estimate(ast, view, resource).saturating_mul(times);
                 if cost > LIMIT {
                     let why = too_costly("estimated rule cost", cost, LIMIT);
                     errors.push(FieldError::forbidden(at("rule"), why));
@@ -139,7 +141,7 @@ pub(super) fn compiled(place: Place<'_>, path: &str, total: &mut Total) -> Vec<F
                 let optional = rule.optional_old_self.unwrap_or(false);
                 let problems = cel::check(ast, view, resource, optional, true);
                 if let Some(problem) = problems.first() {
-                    errors.push(FieldError::invalid(at("rule"), shown(rule), problem.words(&rule.rule)));
+                    errors.push(invalid(at("rule"), rule, &problem.words(&rule.rule)));
                 }
                 match (expression.uses_old_self, place.uncorrelated, rule.optional_old_self) {
                     (true, Some(around), _) => {
@@ -159,7 +161,7 @@ pub(super) fn compiled(place: Place<'_>, path: &str, total: &mut Total) -> Vec<F
         match rule.message() {
             Some(Err(error)) => {
                 let words = error.replace("compilation failed", "messageExpression compilation failed");
-                errors.push(FieldError::invalid(at("messageExpression"), shown(rule), words));
+                errors.push(invalid(at("messageExpression"), rule, &words));
             }
             Some(Ok(expression)) => {
                 let optional = rule.optional_old_self.unwrap_or(false);
@@ -167,7 +169,7 @@ pub(super) fn compiled(place: Place<'_>, path: &str, total: &mut Total) -> Vec<F
                 if let Some(problem) = cel::check(ast, view, resource, optional, false).first() {
                     let words = problem.words(&rule.message_expression);
                     let words = words.replace("compilation failed", "messageExpression compilation failed");
-                    errors.push(FieldError::invalid(at("messageExpression"), shown(rule), words));
+                    errors.push(invalid(at("messageExpression"), rule, &words));
                 }
             }
             None => {}
@@ -176,14 +178,20 @@ pub(super) fn compiled(place: Place<'_>, path: &str, total: &mut Total) -> Vec<F
     errors
 }
 
-/// The rule as errors show it: the whole of it, under the names of Kubernetes' own type.
-fn shown(rule: &Rule) -> Value {
-    serde_json::json!({
-        "Rule": rule.rule,
-        "Message": rule.message,
-        "MessageExpression": rule.message_expression,
-        "Reason": rule.reason,
-        "FieldPath": rule.field_path,
-        "OptionalOldSelf": rule.optional_old_self,
-    })
+/// An error about a whole rule, which it shows under the names, and in the order, of Kubernetes' own type.
+fn invalid(at: String, rule: &Rule, detail: &str) -> FieldError {
+    let text = |s: &str| Value::from(s).to_string();
+    let maybe = |s: &Option<String>| s.as_deref().map_or_else(|| "null".to_owned(), text);
+    let flag = rule.optional_old_self.map_or_else(|| "null".to_owned(), |f| f.to_string());
+    let shown = format!(
+        "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\"OptionalOldSelf\":{flag}}}",
+        text(&rule.rule),
+        text(&rule.message),
+        text(&rule.message_expression),
+        maybe(&rule.reason),
+        text(&rule.field_path),
+    );
+    let mut error = FieldError::invalid(at, Value::Null, format!("{shown}: {detail}"));
+    error.bad_value = None;
+    error
 }

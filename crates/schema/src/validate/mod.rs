@@ -12,6 +12,7 @@ use crate::node::View;
 use crate::path::Path;
 use crate::{ErrorKind, FieldError, Schema, cel};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use structure::Walk;
 
 /// Everything wrong with `new` according to `schema`: structure first, then CEL rules where the structure holds. On an
@@ -19,7 +20,7 @@ use structure::Walk;
 pub fn validate(schema: &Schema, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let view = schema.view();
     let pair = Pair::root(new, old);
-    let mut errors = structure(view, &pair, "");
+    let mut errors = structure(view, &pair);
     lists::embedded(view, new, &mut Path::root(), &mut errors);
     if old.is_none_or(|old| lists::unique(view, old).is_empty()) {
         errors.extend(lists::unique(view, new));
@@ -36,10 +37,13 @@ pub fn validate(schema: &Schema, new: &Value, old: Option<&Value>) -> Vec<FieldE
     errors
 }
 
-/// What is wrong with the structure of a value at `path`.
-pub(crate) fn structure(view: View<'_>, pair: &Pair<'_>, path: &str) -> Vec<FieldError> {
-    let mut walk = Walk::at(path);
+/// What is wrong with the structure of a value.
+pub(crate) fn structure(view: View<'_>, pair: &Pair<'_>) -> Vec<FieldError> {
+    let mut walk = Walk::new();
     walk.value(view, pair);
+    // What several alternatives find wrong is said once.
+    let mut said = BTreeSet::new();
+    walk.errors.retain(|error| said.insert(error.to_string()));
     walk.errors
 }
 

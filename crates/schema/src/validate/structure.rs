@@ -18,8 +18,8 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    pub(super) fn at(path: &str) -> Walk {
-        Walk { path: Path::at(path), errors: Vec::new(), visited: 0 }
+    pub(super) fn new() -> Walk {
+        Walk { path: Path::root(), errors: Vec::new(), visited: 0 }
     }
 
     /// Checks one value; forgives it all where it is what it was before.
@@ -150,7 +150,7 @@ impl Walk {
         if let Some(max) = view.node.max_properties.filter(|max| size > *max) {
             self.errors.push(FieldError::too_many(field(&path), size, max));
         }
-        for (name, value) in fields {
+        for name in fields.keys() {
             if let Some(property) = view.property(name) {
                 let length = self.path.push(name);
                 self.value(property, &pair.field(name));
@@ -159,13 +159,14 @@ impl Walk {
             }
             match &view.node.additional {
                 Additional::Fit(node) => {
-                    let length = self.path.push(name);
+                    // An entry of a map that is the root is told with a dot before it.
+                    let dot = if path.is_empty() { "." } else { "" };
+                    let length = self.path.push(&format!("{dot}{name}"));
                     self.value(view.of(node), &pair.field(name));
                     self.path.truncate(length);
                 }
                 Additional::No => {
                     let detail = format!("{path}.{name} in body is a forbidden property");
-                    let _ = value;
                     self.errors.push(FieldError::invalid(field(&path), name.as_str(), detail));
                 }
                 Additional::Any | Additional::Unsaid => {}
