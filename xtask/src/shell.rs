@@ -38,46 +38,50 @@ const TOLD_BY_CARGO: [&str; 5] =
 /// Runs a command with its output shown; fails when it fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     announce(command);
-    let status = command.status().with_context(|| format!("starting {command:?}"))?;
+    let status = command.status().with_context(|| format!("starting {}", shown(command)))?;
     finish(command, status)
 }
 
 /// Runs a command and gives what it wrote to standard output; errors are shown.
 pub(crate) fn read(command: &mut Command) -> Result<String> {
     let output =
-        command.stderr(Stdio::inherit()).output().with_context(|| format!("starting {command:?}"))?;
+        command.stderr(Stdio::inherit()).output().with_context(|| format!("starting {}", shown(command)))?;
     finish(command, output.status)?;
-    String::from_utf8(output.stdout).with_context(|| format!("reading the output of {command:?}"))
+    String::from_utf8(output.stdout).with_context(|| format!("reading the output of {}", shown(command)))
 }
 
 /// Runs a command, shows each line of its standard output and hands it to `line`; the status is left to the caller.
 pub(crate) fn stream(command: &mut Command, mut line: impl FnMut(&str)) -> Result<ExitStatus> {
     announce(command);
     let mut child =
-        command.stdout(Stdio::piped()).spawn().with_context(|| format!("starting {command:?}"))?;
+        command.stdout(Stdio::piped()).spawn().with_context(|| format!("starting {}", shown(command)))?;
     let output = child.stdout.take().expect("invariant: standard output is piped");
     for text in BufReader::new(output).split(b'\n') {
-        let text = text.with_context(|| format!("reading the output of {command:?}"))?;
+        let text = text.with_context(|| format!("reading the output of {}", shown(command)))?;
         let text = String::from_utf8_lossy(&text);
         println!("{text}");
         line(&text);
     }
-    child.wait().with_context(|| format!("waiting for {command:?}"))
+    child.wait().with_context(|| format!("waiting for {}", shown(command)))
 }
 
 fn announce(command: &Command) {
-    let words: Vec<_> = std::iter::once(command.get_program())
-        .chain(command.get_args())
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    eprintln!("$ {}", shown(command));
+}
+
+/// A command as people would type it, cut where it gets long.
+fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    let words: Vec<_> =
+        std::iter::once(program).chain(command.get_args()).map(|word| word.to_string_lossy()).collect();
     let line = words.join(" ");
-    let shown: String = line.chars().take(300).collect();
-    eprintln!("$ {shown}{}", if shown.len() < line.len() { " ..." } else { "" });
+    let start: String = line.chars().take(200).collect();
+    if start.len() < line.len() { start + " ..." } else { line }
 }
 
 fn finish(command: &Command, status: ExitStatus) -> Result<()> {
     if !status.success() {
-        bail!("{} failed with {status}", command.get_program().to_string_lossy());
+        bail!("`{}` failed with {status}", shown(command));
     }
     Ok(())
 }
