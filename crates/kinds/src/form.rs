@@ -180,6 +180,10 @@ fn parse_nanos(text: &str) -> Option<(i128, Family)> {
         (suffix.strip_prefix(['e', 'E'])?.parse().ok()?, 0, Family::Exponent)
     };
     let mut value = mantissa.checked_mul(1_i128 << bits)?;
+    // Beyond this no i128 could hold the value, and adding could overflow.
+    if !(-100..=100).contains(&exponent) {
+        return None;
+    }
     let power = scale + exponent + 9;
     if power.abs() > 38 {
         return None;

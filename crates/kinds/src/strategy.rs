@@ -153,7 +153,7 @@ impl Kind {
                 let before = text(old, "/metadata/annotations/deprecated.daemonset.template.generation");
                 let before = before.parse().unwrap_or_else(|_| int(old, "/spec/templateGeneration").max(1));
                 let same = o.get("spec").and_then(|s| s.get("template")) == old.pointer("/spec/template");
-                template_generation(o, if same { before } else { before + 1 });
+                template_generation(o, if same { before } else { before.saturating_add(1) });
             }
             "CustomResourceDefinition" => {
                 if let Some(version) = stored_version(object(o, "spec")) {
@@ -197,7 +197,7 @@ impl Kind {
     fn move_generation(&self, o: &mut Object, old: &Value, subresource: &str) {
         let before = int(old, "/metadata/generation");
         let changed = self.generation && subresource != "status" && self.counts(o, old);
-        let now = if changed { before + 1 } else { before };
+        let now = if changed { before.saturating_add(1) } else { before };
         let metadata = object(o, "metadata");
         if now == 0 {
             metadata.remove("generation");
