@@ -232,10 +232,15 @@ fn run_one(kubeconfig: &Path, name: &str, focus: &str, skip: Option<&str>) -> Re
         std::fs::remove_file(&report).with_context(|| format!("removing {}", report.display()))?;
     }
     let binaries = Binaries::in_cache();
-    let mut args =
-        ["--provider=skeleton", "--allowed-not-ready-nodes=-1", "--ginkgo.no-color", "--ginkgo.timeout=40m"]
-            .map(str::to_owned)
-            .to_vec();
+    let mut args = [
+        "--provider=skeleton",
+        "--allowed-not-ready-nodes=-1",
+        "--ginkgo.no-color",
+        "--ginkgo.silence-skips",
+        "--ginkgo.timeout=40m",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     args.push(format!("--kubeconfig={}", kubeconfig.display()));
     args.push(format!("--kubectl-path={}", binaries.kubectl()?.display()));
     args.push(format!("--ginkgo.focus={focus}"));
