@@ -28,6 +28,7 @@ mod list;
 mod negotiate;
 mod object;
 mod openapi;
+mod order;
 mod patch;
 pub mod path;
 mod query;

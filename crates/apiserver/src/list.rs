@@ -5,7 +5,7 @@ use crate::error::{ApiError, Result};
 use crate::negotiate::Form;
 use crate::object::{self, Object};
 use crate::query::{Query, parse_revision};
-use crate::registry::Resource;
+use crate::registry::{Nature, Resource};
 use crate::store::Entry;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -59,7 +59,8 @@ impl Selection {
                 "metadata.name" => entry.key.name.to_string(),
                 "metadata.namespace" => entry.key.namespace.to_string(),
                 other => {
-                    let found = entry.index.fields.iter().find(|(name, _)| **name == *other);
+                    let name = stored_field(other);
+                    let found = entry.index.fields.iter().find(|(known, _)| **known == *name);
                     found.map(|(_, value)| value.clone()).unwrap_or_default()
                 }
             })
@@ -68,6 +69,15 @@ impl Selection {
     /// Whether nothing but a namespace is asked for.
     pub fn is_whole(&self) -> bool {
         self.labels.is_everything() && self.fields.is_everything()
+    }
+}
+
+/// Events have two names for the same field; they are stored, and found, under the older one.
+fn stored_field(field: &str) -> String {
+    match field.strip_prefix("regarding.") {
+        Some(rest) => format!("involvedObject.{rest}"),
+        None if field == "reportingController" => "reportingComponent".into(),
+        None => field.to_owned(),
     }
 }
 
@@ -222,7 +232,7 @@ pub fn too_old(asked: u64, oldest: u64) -> ApiError {
 /// One object in a form.
 pub fn render_one(resource: &Resource, entry: &Entry, form: Form, include: Include, now: Timestamp) -> Bytes {
     match form {
-        Form::Object if resource.serves_stored_form() => entry.json.clone(),
+        Form::Object if resource.serves_as_stored(entry) => entry.json.clone(),
         _ => render_value(resource, resource.from_stored(object::parse(&entry.json)), form, include, now),
     }
 }
@@ -262,7 +272,7 @@ pub fn render_list(
             "kind": "PartialObjectMetadataList",
             "apiVersion": "meta.k8s.io/v1",
             "metadata": metadata,
-            "items": objects().map(partial).collect::<Vec<_>>(),
+            "items": objects().map(|mut object| json!({"metadata": object["metadata"].take()})).collect::<Vec<_>>(),
         })),
         Form::Object => {
             let size: usize = entries.iter().map(|entry| entry.json.len() + 1).sum();
@@ -271,12 +281,23 @@ pub fn render_list(
             let head =
                 format!("{{\"kind\":{kind},\"apiVersion\":{version},\"metadata\":{metadata},\"items\":[");
             out.extend_from_slice(head.as_bytes());
+            // Kubernetes leaves out of the items of its own kinds what the list already says.
+            let prefix = match &resource.nature {
+                Nature::BuiltIn(_) => object::type_prefix(&resource.api_version, &resource.kind),
+                Nature::Custom(_) => Vec::new(),
+            };
             for (i, entry) in entries.iter().enumerate() {
                 if i > 0 {
                     out.push(b',');
                 }
-                if resource.serves_stored_form() {
-                    out.extend_from_slice(&entry.json);
+                if resource.serves_as_stored(entry) {
+                    match entry.json.strip_prefix(prefix.as_slice()) {
+                        Some(rest) if !prefix.is_empty() => {
+                            out.push(b'{');
+                            out.extend_from_slice(rest);
+                        }
+                        _ => out.extend_from_slice(&entry.json),
+                    }
                 } else {
                     out.extend_from_slice(&to_bytes(&resource.from_stored(object::parse(&entry.json))));
                 }

@@ -63,6 +63,11 @@ pub fn form(accept: &str) -> Result<Form> {
     if accept.trim().is_empty() { Ok(Form::Object) } else { Err(ApiError::not_acceptable(PRODUCES)) }
 }
 
+/// Only whole objects can be produced here.
+pub fn not_acceptable() -> ApiError {
+    ApiError::not_acceptable("application/json")
+}
+
 /// Whether the client asks for aggregated discovery, and in which version.
 pub fn aggregated_discovery(accept: &str) -> Option<&'static str> {
     for range in ranges(accept).filter(Range::is_json) {
@@ -106,7 +111,8 @@ pub fn decode_json(body: &[u8]) -> Result<Changed> {
         ))
     })?;
     let unsound = decoded.duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
-    Ok(Changed { unsound, ..Changed::plain(decoded.value) })
+    let document = bytes::Bytes::copy_from_slice(body);
+    Ok(Changed { unsound, document, ..Changed::plain(decoded.value) })
 }
 
 /// Decodes YAML, of which JSON is a part.
@@ -115,9 +121,31 @@ pub fn decode_yaml(body: &[u8]) -> Result<Changed> {
         return Ok(decoded);
     }
     let text = std::str::from_utf8(body).map_err(|_| ApiError::bad_request("the body is not UTF-8"))?;
-    let object: Value = serde_saphyr::from_str(text)
-        .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
-    Ok(Changed::plain(object))
+    let broken =
+        |error: &dyn std::fmt::Display| ApiError::bad_request(format!("error decoding YAML: {error}"));
+    match serde_saphyr::from_str(text) {
+        Ok(object) => Ok(Changed::plain(object)),
+        Err(error) => {
+            let Some((line, key)) = duplicate_key(&error) else { return Err(broken(&error)) };
+            let options =
+                serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+            let object =
+                serde_saphyr::from_str_with_options(text, options).map_err(|error| broken(&error))?;
+            let unsound =
+                vec![format!("yaml: unmarshal errors:\n  line {line}: key {key:?} already set in map")];
+            Ok(Changed { unsound, ..Changed::plain(object) })
+        }
+    }
+}
+
+/// Where and what, if a key that occurs twice is all that is wrong.
+fn duplicate_key(error: &serde_saphyr::Error) -> Option<(u64, String)> {
+    match error.without_snippet() {
+        serde_saphyr::Error::DuplicateMappingKey { key, location } => {
+            Some((location.line(), key.clone().unwrap_or_default()))
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]

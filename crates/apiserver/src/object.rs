@@ -112,10 +112,24 @@ pub fn index_of(object: &Value, fields: Vec<(String, String)>) -> Index {
     }
 }
 
-/// The object's JSON with the revision of the write in it.
+/// The object's JSON with the revision of the write in it. What it is stands in front, so that a list can leave it out.
 pub fn render(mut object: Value, revision: u64) -> bytes::Bytes {
     object.meta_mut().insert("resourceVersion".into(), revision.to_string().into());
-    serde_json::to_vec(&object).expect("invariant: a JSON value always serialises").into()
+    let (api_version, kind) = (object["apiVersion"].take(), object["kind"].take());
+    if let Some(root) = object.as_object_mut() {
+        root.remove("apiVersion");
+        root.remove("kind");
+    }
+    let mut json = type_prefix(api_version.as_str().unwrap_or_default(), kind.as_str().unwrap_or_default());
+    let rest = serde_json::to_vec(&object).expect("invariant: a JSON value always serialises");
+    // There always is metadata, so the rest is never empty.
+    json.extend_from_slice(&rest[1..]);
+    json.into()
+}
+
+/// How the JSON of every stored object of a kind begins.
+pub fn type_prefix(api_version: &str, kind: &str) -> Vec<u8> {
+    format!("{{\"apiVersion\":{},\"kind\":{},", Value::from(api_version), Value::from(kind)).into_bytes()
 }
 
 /// Parses stored JSON.

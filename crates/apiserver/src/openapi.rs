@@ -25,6 +25,15 @@ pub fn index(registry: &Registry, hash: impl Fn(&str, &str) -> String) -> Value 
     json!({"paths": paths})
 }
 
+/// A text that changes when the document of a group-version would.
+pub fn identity(registry: &Registry, group: &str, version: &str) -> String {
+    let parts = registry.of_version(group, version).into_iter().map(|resource| match &resource.nature {
+        Nature::BuiltIn(kind) => kind.kind.to_owned(),
+        Nature::Custom(custom) => format!("{} {} {}", resource.kind, resource.plural, custom.published),
+    });
+    parts.chain([crate::discovery::KUBERNETES_VERSION.2.to_owned()]).collect::<Vec<_>>().join("\n")
+}
+
 /// One group-version as OpenAPI v3.
 pub fn v3(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     let resources = registry.of_version(group, version);
@@ -99,7 +108,11 @@ fn add_custom(schemas: &mut Map<String, Value>, resource: &Resource, custom: &Cu
     if prefix == V2_REF {
         plain_for_v2(&mut schema);
     }
-    let preserving_root = custom.published["x-kubernetes-preserve-unknown-fields"] == true
+    if custom.schemaless && prefix == V2_REF {
+        schema = json!({"type": "object"});
+    }
+    let preserving_root = !custom.schemaless
+        && custom.published["x-kubernetes-preserve-unknown-fields"] == true
         && custom.published.get("properties").is_none();
     if schema.get("type").is_none() {
         schema["type"] = "object".into();

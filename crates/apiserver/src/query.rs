@@ -63,10 +63,39 @@ impl Query {
         Ok(self.number("timeoutSeconds")?.map(Duration::from_secs))
     }
 
+    /// Checks `timeout`, the time a client gives the server: a Go duration, or nothing.
+    pub fn check_timeout(&self) -> Result<()> {
+        match self.get("timeout") {
+            Some(text) if !is_duration(text) => Err(ApiError::bad_request(format!(
+                "invalid timeout specified in the request URL - time: invalid duration {text:?}"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// `resourceVersion` as a number; `None` when absent.
     pub fn revision(&self) -> Result<Option<u64>> {
         self.get("resourceVersion").map(parse_revision).transpose()
     }
+}
+
+/// Whether a text is a duration as Go writes them: numbers with units, such as `1m30s`.
+fn is_duration(text: &str) -> bool {
+    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if rest == "0" {
+        return true;
+    }
+    while !rest.is_empty() {
+        let number = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let units = ["ns", "us", "µs", "ms", "s", "m", "h"];
+        let Some(unit) = units.iter().find(|unit| number.starts_with(**unit) && number.len() < rest.len())
+        else {
+            return false;
+        };
+        // `m` also begins `ms`, which stands before it in the list.
+        rest = &number[unit.len()..];
+    }
+    !text.is_empty()
 }
 
 /// Reads a resource version.
@@ -169,6 +198,16 @@ mod tests {
     fn the_manager_is_the_program_of_the_user_agent() {
         let options = WriteOptions::parse(&Query::default(), "kubectl/v1.36 (linux/amd64)").expect("valid");
         assert_eq!(options.manager, "kubectl");
+    }
+
+    #[test]
+    fn durations_are_read_as_go_does() {
+        for good in ["0", "0s", "1s", "34m0s", "1.5h", "100ms"] {
+            assert!(is_duration(good), "{good}");
+        }
+        for bad in ["", "10", "s", "ten", "1x", "invalid"] {
+            assert!(!is_duration(bad), "{bad}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use crate::error::About;
 use crate::object::Object;
+use crate::store::Entry;
 use jiff::Timestamp;
 use lifeboat_kinds::{Column, Kind, Storage};
 use lifeboat_schema::{FieldError, Schema, jsonpath::JsonPath};
@@ -59,6 +60,12 @@ pub struct Custom {
     pub published: Value,
     /// Whether `status` is a subresource.
     pub has_status: bool,
+    /// Whether the schema writes defaults.
+    pub has_defaults: bool,
+    /// The version of the definition that this was read from.
+    pub revision: u64,
+    /// The definition has no schema at all and says so in OpenAPI.
+    pub schemaless: bool,
     /// The `scale` subresource, if any.
     pub scale: Option<Scale>,
     /// Printer columns.
@@ -174,7 +181,7 @@ impl Resource {
     /// Values of the selectable fields of an object in its stored form.
     pub fn fields(&self, object: &Value) -> Vec<(String, String)> {
         match &self.nature {
-            Nature::BuiltIn(kind) => kind
+            Nature::BuiltIn(kind) => storage_kind(kind)
                 .selectable_fields(object)
                 .into_iter()
                 .filter(|(field, _)| !is_meta_field(field))
@@ -222,12 +229,27 @@ impl Resource {
         if self.stored_version != self.api_version {
             object["apiVersion"] = self.api_version.as_str().into();
         }
+        // A default that came with a later schema is shown at once, and stored with the next write.
+        if let Nature::Custom(custom) = &self.nature
+            && custom.has_defaults
+        {
+            lifeboat_schema::apply_defaults(&custom.schema, &mut object);
+        }
         object
     }
 
-    /// Whether stored bytes can be served as they are.
-    pub fn serves_stored_form(&self) -> bool {
+    /// Whether objects are stored in this version.
+    pub fn is_storage_version(&self) -> bool {
         self.stored_version == self.api_version
+    }
+
+    /// Whether the stored bytes of an object can be served as they are: in this version, and with all its defaults.
+    pub fn serves_as_stored(&self, entry: &Entry) -> bool {
+        let has_defaults = match &self.nature {
+            Nature::BuiltIn(_) => true,
+            Nature::Custom(custom) => !custom.has_defaults || entry.revision > custom.revision,
+        };
+        self.is_storage_version() && has_defaults
     }
 
     /// Writes the defaults of the kind.
@@ -360,6 +382,14 @@ impl PrinterColumn {
     }
 }
 
+/// The kind that objects are stored as.
+fn storage_kind(kind: &'static Kind) -> &'static Kind {
+    match kind.storage {
+        Storage::As { group, version } => lifeboat_kinds::find(group, version, kind.plural).unwrap_or(kind),
+        Storage::Own | Storage::Virtual => kind,
+    }
+}
+
 fn put(object: &mut Value, field: &str, value: Option<Value>) {
     let Some(root) = object.as_object_mut() else { return };
     match value {
@@ -434,7 +464,7 @@ impl Registry {
         if !versions.contains(&resource.version) {
             versions.push(resource.version.clone());
         }
-        if resource.serves_stored_form() || !self.by_collection.contains_key(&resource.collection) {
+        if resource.is_storage_version() || !self.by_collection.contains_key(&resource.collection) {
             self.by_collection.insert(resource.collection.clone(), resource.clone());
         }
         self.by_kind.insert(kind, resource.clone());

@@ -115,6 +115,9 @@ pub fn serve(
         if call.verb != Verb::Create {
             return Err(ApiError::method_not_allowed());
         }
+        if call.form()? != Form::Object {
+            return Err(negotiate::not_acceptable());
+        }
         let body = call.decode()?.object;
         let reviewed = auth::review(cluster, authenticator, &call.user, resource, namespace, body)?;
         return Ok(Answer::value(201, &reviewed));
@@ -246,7 +249,7 @@ fn update(cluster: &Cluster, call: &Call<'_>, at: At<'_>) -> Result<Answer> {
         if old.is_none() && !(at.resource.allows_create_on_update() && at.subresource.is_empty()) {
             return Err(at.not_found());
         }
-        Ok(Changed { unsound: body.unsound.clone(), ..Changed::plain(body.object.clone()) })
+        Ok(body.clone())
     })?;
     written(cluster, call, at.resource, updated)
 }

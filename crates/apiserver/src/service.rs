@@ -258,6 +258,9 @@ impl Service {
             Err(error) => return Ok(Err(error)),
         };
         let query = Query::parse(head.uri.query().unwrap_or_default());
+        if let Err(error) = query.check_timeout() {
+            return Ok(Err(error));
+        }
         let served = match path::parse(head.uri.path()) {
             Target::Resource(path) => {
                 let Some(verb) = Verb::of(&head.method, &path, query.flag("watch")) else {
@@ -400,8 +403,7 @@ impl Service {
         let make = || match words {
             ["v2"] => Some(openapi::v2(registry)),
             ["v3"] => Some(openapi::index(registry, |group, version| {
-                let document = openapi::v3(registry, group, version).unwrap_or_default();
-                fingerprint(document.to_string().as_bytes())
+                fingerprint(openapi::identity(registry, group, version).as_bytes())
             })),
             ["v3", "api", version] => openapi::v3(registry, "", version),
             ["v3", "apis", group, version] => openapi::v3(registry, group, version),

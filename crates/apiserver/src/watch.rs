@@ -225,7 +225,7 @@ impl Watcher {
     }
 
     fn send(&mut self, kind: EventKind, event: &Event) {
-        let plain = self.watch.form == Form::Object && self.watch.resource.serves_stored_form();
+        let plain = self.watch.form == Form::Object && self.watch.resource.serves_as_stored(&event.entry);
         // Leaving the selection shows the object as it was when it still belonged, at the version of leaving.
         let left = kind == EventKind::Deleted && event.kind != EventKind::Deleted;
         if plain && !left {
@@ -273,9 +273,9 @@ impl Watcher {
         );
         let page = page.map_err(|forgotten| too_old(0, forgotten.oldest))?;
         self.position = page.revision;
-        let plain = watch.form == Form::Object && watch.resource.serves_stored_form();
+        let (whole, resource) = (watch.form == Form::Object, watch.resource.clone());
         for entry in page.entries {
-            if plain {
+            if whole && resource.serves_as_stored(&entry) {
                 self.lines.push_back(crate::store::frame("ADDED", &entry.json));
             } else {
                 self.send_entry(&entry);

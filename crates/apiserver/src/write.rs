@@ -10,6 +10,7 @@ use crate::object::{self, Object, set_meta};
 use crate::query::{FieldValidation, WriteOptions};
 use crate::registry::{Nature, Resource};
 use crate::store::{Entry, Expect, Key};
+use bytes::Bytes;
 use lifeboat_schema::FieldError;
 use lifeboat_schema::managed::{self, Manager};
 use serde_json::Value;
@@ -53,7 +54,7 @@ impl Outcome {
 }
 
 /// What a change makes of the stored object.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Changed {
     /// The new object, in the version of the request.
     pub object: Value,
@@ -63,12 +64,14 @@ pub struct Changed {
     pub unsound: Vec<String>,
     /// A patch made it: what is wrong with it is the patch's fault.
     pub from_patch: bool,
+    /// The document it was read from, for the order of complaints.
+    pub document: Bytes,
 }
 
 impl Changed {
     /// An object taken as it came.
     pub fn plain(object: Value) -> Self {
-        Self { object, managed: false, unsound: Vec::new(), from_patch: false }
+        Self { object, managed: false, unsound: Vec::new(), from_patch: false, document: Bytes::new() }
     }
 }
 
@@ -106,12 +109,12 @@ impl Cluster {
     /// Stores a new object.
     pub fn create(&self, at: At<'_>, body: Changed, options: &WriteOptions) -> Result<Written> {
         let resource = at.resource;
-        let Changed { object: mut new, managed, unsound, from_patch } = body;
+        let Changed { object: mut new, managed, unsound, from_patch, document } = body;
         check_identity(at, &mut new)?;
         if !new.meta_str("resourceVersion").is_empty() {
             return Err(ApiError::untyped("resourceVersion should not be set on objects to be created"));
         }
-        let warnings = self.shape(resource, &mut new, unsound, from_patch, options)?;
+        let warnings = self.shape(resource, &mut new, unsound, &document, from_patch, options)?;
         self.check_namespace(at, &new)?;
         for field in
             ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid", "creationTimestamp"]
@@ -209,10 +212,10 @@ impl Cluster {
         options: &WriteOptions,
     ) -> Result<Option<Written>> {
         let resource = at.resource;
-        let Changed { object: mut new, managed, unsound, from_patch } = body;
+        let Changed { object: mut new, managed, unsound, from_patch, document } = body;
         check_identity(at, &mut new)?;
         self.check_version(at, &mut new, old)?;
-        let warnings = self.shape(resource, &mut new, unsound, from_patch, options)?;
+        let warnings = self.shape(resource, &mut new, unsound, &document, from_patch, options)?;
         let frozen = frozen_meta(&new, old);
         for field in [
             "uid",
@@ -279,6 +282,7 @@ impl Cluster {
         resource: &Resource,
         new: &mut Value,
         mut unsound: Vec<String>,
+        document: &[u8],
         from_patch: bool,
         options: &WriteOptions,
     ) -> Result<Vec<String>> {
@@ -300,6 +304,9 @@ impl Cluster {
         }
         unsound
             .extend(lifeboat_schema::prune(schema, new).iter().map(|path| format!("unknown field {path:?}")));
+        if unsound.len() > 1 {
+            crate::order::sort(document, &mut unsound);
+        }
         if options.validation == FieldValidation::Strict && !unsound.is_empty() {
             let what = format!("strict decoding error: {}", unsound.join(", "));
             return Err(refuse(new, &what));

@@ -10,6 +10,12 @@ pub fn bootstrap(cluster: &Cluster) {
     for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
         ensure(cluster, "", "v1", "namespaces", json!({"metadata": {"name": name}}));
     }
+    // What pods and clients find the API server by; nothing here routes to the address.
+    let api = json!({
+        "metadata": {"name": "kubernetes", "namespace": "default", "labels": {"component": "apiserver", "provider": "kubernetes"}},
+        "spec": {"clusterIP": "10.96.0.1", "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}]},
+    });
+    ensure(cluster, "", "v1", "services", api);
     let group = "rbac.authorization.k8s.io";
     for role in roles() {
         ensure(cluster, group, "v1", "clusterroles", role);
@@ -38,11 +44,12 @@ fn bootstrapped() -> Value {
 fn ensure(cluster: &Cluster, group: &str, version: &str, plural: &str, object: Value) {
     let registry = cluster.registry();
     let Some(resource) = registry.find(group, version, plural) else { return };
-    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    if cluster.store.get(&resource.collection, "", &name).is_some() {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+    let (namespace, name) = (text("namespace"), text("name"));
+    if cluster.store.get(&resource.collection, &namespace, &name).is_some() {
         return;
     }
-    let at = At::object(resource, "", "");
+    let at = At::object(resource, &namespace, "");
     if let Err(error) = cluster.create(at, Changed::plain(object), &WriteOptions::internal("kube-apiserver"))
     {
         tracing::error!(plural, name, %error, "the cluster could not be furnished");

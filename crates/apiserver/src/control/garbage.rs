@@ -76,6 +76,9 @@ fn tend_dependent(cluster: &Cluster, at: At<'_>, object: &Value) {
         _ if waited_for && has_dependents => Propagation::Foreground,
         _ => Propagation::Background,
     };
+    if propagation == Propagation::Foreground {
+        break_circle(cluster, at, object);
+    }
     let options = DeleteOptions {
         uid: Some(object.meta_str("uid").to_owned()),
         propagation: Some(propagation),
@@ -83,6 +86,23 @@ fn tend_dependent(cluster: &Cluster, at: At<'_>, object: &Value) {
     };
     // Gone or replaced meanwhile: the next event brings it back here.
     let _ = cluster.delete(at, &options);
+}
+
+/// Where a dependent of an object waits for its own dependents already, the object may be one of them: nobody in such a
+/// circle would ever go, so this one stops holding its owners up.
+fn break_circle(cluster: &Cluster, at: At<'_>, object: &Value) {
+    let uid = object.meta_str("uid");
+    let waits = |dependent: &Value| dependent.is_deleting() && dependent.finalizers().contains(&FOREGROUND);
+    if !dependents(cluster, uid).iter().any(|(_, _, dependent)| waits(dependent)) {
+        return;
+    }
+    change(cluster, at, uid, |new| {
+        let mut owners = references(new);
+        for owner in &mut owners {
+            owner["blockOwnerDeletion"] = false.into();
+        }
+        set_meta(new, "ownerReferences", Some(owners.into()));
+    });
 }
 
 fn look_up(cluster: &Cluster, dependent: At<'_>, owner: &Value) -> Owner {

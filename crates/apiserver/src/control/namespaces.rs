@@ -79,7 +79,7 @@ fn empty(cluster: &Cluster, name: &str, namespace: &Value) {
     let registry = cluster.registry();
     for resource in registry
         .all()
-        .filter(|resource| resource.namespaced && resource.is_stored() && resource.serves_stored_form())
+        .filter(|resource| resource.namespaced && resource.is_stored() && resource.is_storage_version())
     {
         delete_all(cluster, resource, Some(name));
     }
@@ -87,7 +87,7 @@ fn empty(cluster: &Cluster, name: &str, namespace: &Value) {
     let mut finalizers = BTreeMap::<String, usize>::new();
     for resource in registry
         .all()
-        .filter(|resource| resource.namespaced && resource.is_stored() && resource.serves_stored_form())
+        .filter(|resource| resource.namespaced && resource.is_stored() && resource.is_storage_version())
     {
         let objects = cluster.list_in(&resource.collection, Some(name));
         if !objects.is_empty() {

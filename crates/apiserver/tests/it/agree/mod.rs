@@ -199,15 +199,6 @@ impl Names {
                             list.sort_by_key(Value::to_string);
                             self.neutral(Value::Array(list))
                         }
-                        // Kubernetes leaves kind and apiVersion out of the items of built-in lists; clients take both.
-                        ("items", Value::Array(list)) => {
-                            let mut list = list.clone();
-                            for item in list.iter_mut().filter_map(Value::as_object_mut) {
-                                item.remove("kind");
-                                item.remove("apiVersion");
-                            }
-                            self.neutral(Value::Array(list))
-                        }
                         _ => self.neutral(below),
                     };
                     out.insert(field, below);
