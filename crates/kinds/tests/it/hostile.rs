@@ -118,7 +118,7 @@ proptest! {
                 obj
             };
             let (mut new, old) = (made(&a), made(&b));
-            kind.selectable_fields(&new);
+            let _ = kind.selectable_fields(&new);
             prop_assert_eq!(kind.row(&new, now()).len(), kind.columns().len());
             let _ = kind.validate_create(&new);
             kind.default(&mut new);
