@@ -6,11 +6,11 @@ use anyhow::{Context, Result, bail};
 
 use crate::conformance::{self, Server};
 use crate::embedded;
-use crate::tally::{Strictness, Tally};
+use crate::tally::{Strictness, Tally, Verdict};
 use crate::{clientgo, dependencies, shell, tidy, tools, transcript};
 
 /// Runs everything.
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run() -> Verdict {
     let mut tally = Tally::default();
     timed("Go programs", || build_tools(&mut tally));
     timed("format", || tally.step("format", shell::run(&mut shell::cargo(&["fmt", "--all", "--check"]))));
