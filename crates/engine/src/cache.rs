@@ -70,6 +70,13 @@ impl<K> Change<K> {
     }
 }
 
+impl<K: Resource> Change<K> {
+    /// Namespace and name of the object.
+    pub fn key(&self) -> ObjectKey {
+        ObjectKey::of(&**self.latest())
+    }
+}
+
 /// `metadata.resourceVersion` as a number; 0 where there is none, which is older than any.
 pub fn version<K: Resource>(object: &K) -> u64 {
     parse_version(object.meta().resource_version.as_deref())

@@ -28,7 +28,7 @@
 //! ```
 //! use jiff::Timestamp;
 //! use k8s_openapi::api::core::v1::ConfigMap;
-//! use lifeboat_engine::{Change, Clock, Controller, Decision, EffectError, Engine, ObjectKey, Objects, Selection, Settings, Trouble, Why};
+//! use lifeboat_engine::{Clock, Controller, Decision, EffectError, Engine, ObjectKey, Objects, Selection, Settings, Trouble, Why};
 //! use std::sync::Arc;
 //!
 //! /// Sees to it that every ConfigMap labelled `twin` has a twin.
@@ -84,7 +84,7 @@
 //!     let maps = engine.objects::<ConfigMap>(Selection::all().labels("twin"));
 //!     engine
 //!         .controller(Twins { maps: maps.clone() })
-//!         .woken_by(&maps, |change: &Change<ConfigMap>| [ObjectKey::of(&**change.latest())]);
+//!         .woken_by(&maps, |change| [change.key()]);
 //!     engine
 //! }
 //! ```

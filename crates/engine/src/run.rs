@@ -103,7 +103,6 @@ impl<K> Clone for Wiring<K> {
 
 impl<K: Ord + Clone + Send + Sync + 'static> Wiring<K> {
     /// Every change of an object of this kind, its disappearance included, wakes the keys that `keys` names.
-    #[must_use]
     pub fn woken_by<O, I>(
         self,
         objects: &Objects<O>,

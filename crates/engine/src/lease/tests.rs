@@ -124,8 +124,8 @@ proptest! {
                 }
             }
             for me in 0..all.len() {
-                // A read shows some version of the last two seconds; it never goes back behind what was seen.
-                let behind = chance(5) * 500;
+                // A read shows some version of the last twenty seconds; it never goes back behind what was seen.
+                let behind = chance(40) * 500;
                 let (version, holder) = history.iter().rev().find(|(at, _)| *at + behind <= now)
                     .map_or((0, None), |(_, stored)| (stored.version, stored.holder));
                 let candidate = &mut all[me];
