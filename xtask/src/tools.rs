@@ -154,6 +154,15 @@ mod tests {
     }
 
     #[test]
+    fn the_client_is_of_the_same_release_as_the_server() {
+        let staging = Pins::read().kubernetes.replacen('1', "v0", 1);
+        let text = fs::read_to_string(module_folder("clientgo").join("go.mod")).unwrap();
+        for module in ["api", "apimachinery", "client-go"] {
+            assert!(text.contains(&format!("k8s.io/{module} {staging}\n")), "{module} is not {staging}");
+        }
+    }
+
+    #[test]
     fn a_program_in_the_cache_is_not_built_again() {
         let folder = tempfile::tempdir().unwrap();
         let program = Program {
