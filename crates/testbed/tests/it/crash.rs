@@ -5,7 +5,7 @@ use crate::greeting::{FINALIZER, Greeting, GreetingSpec, engine, status};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::{CustomResourceExt, ResourceExt};
-use lifeboat_engine::Settings;
+use lifeboat_engine::{Selection, Settings};
 use lifeboat_testbed::{Cluster, CrashStory, Kind, NotYet, Process, Scene};
 use serde_json::json;
 
@@ -16,7 +16,9 @@ fn greet(name: &str, whom: &str, after: Option<&str>) -> Greeting {
 
 async fn run(process: Process<Cards>) {
     let post = Post { cards: process.world, points: process.points };
-    engine(process.client, process.clock, post, Settings::default()).run(std::future::pending()).await;
+    engine(process.client, process.clock, Selection::all(), post, Settings::default())
+        .run(std::future::pending())
+        .await;
 }
 
 /// Two greetings, the second after the first; the first is changed, a third comes and goes.

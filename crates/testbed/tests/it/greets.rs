@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{CustomResourceExt, ResourceExt};
-use lifeboat_engine::{FeedSettings, Settings, Waits};
+use lifeboat_engine::{FeedSettings, Selection, Settings, Waits};
 use lifeboat_testbed::faults::{Odds, Seeded};
 use lifeboat_testbed::{Cluster, NotYet, Task, on_both};
 use serde_json::json;
@@ -19,8 +19,9 @@ fn greet(name: &str, whom: &str, after: Option<&str>) -> Greeting {
 }
 
 /// Starts the controller on the cluster of a test.
-fn start(cluster: &Cluster, client: kube::Client) -> (Task, CancellationToken, Waits) {
-    let engine = engine(client, cluster.clock(), Post::new(), Settings::default());
+fn start(cluster: &Cluster, namespace: &str) -> (Task, CancellationToken, Waits) {
+    let of = Selection::namespace(namespace);
+    let engine = engine(cluster.client(), cluster.clock(), of, Post::new(), Settings::default());
     let (stop, waits) = (CancellationToken::new(), engine.waits());
     let stopped = stop.clone();
     let task = Task::spawn(async move { engine.run(stopped.cancelled_owned()).await });
@@ -36,7 +37,7 @@ on_both!(
     async fn a_greeting_is_written_changed_and_deleted(cluster: &Cluster) {
         cluster.install(&[Greeting::crd()]).await;
         let namespace = cluster.namespace("greet").await;
-        let (task, stop, waits) = start(cluster, cluster.client());
+        let (task, stop, waits) = start(cluster, &namespace);
         let greetings: Api<Greeting> = Api::namespaced(cluster.client(), &namespace);
         let texts: Api<ConfigMap> = Api::namespaced(cluster.client(), &namespace);
         // The second comes first, waits, and says so: in the list, in its status and as an event.
@@ -93,7 +94,7 @@ on_both!(
         taken.metadata.name = Some("ada".into());
         taken.labels_mut().insert(crate::greeting::LABEL.into(), "ada".into());
         texts.create(&PostParams::default(), &taken).await.unwrap();
-        let (_task, _stop, waits) = start(cluster, cluster.client());
+        let (_task, _stop, waits) = start(cluster, &namespace);
         let greetings: Api<Greeting> = Api::namespaced(cluster.client(), &namespace);
         greetings.create(&PostParams::default(), &greet("ada", "Ada", None)).await.unwrap();
         let told = |greeting: Option<&Greeting>| {
@@ -119,7 +120,7 @@ async fn a_thousand_greetings_settle_and_then_nothing_is_written() {
         let greeting = greet(&format!("g{n}"), &n.to_string(), after.as_deref());
         greetings.create(&PostParams::default(), &greeting).await.unwrap();
     }
-    let (_task, stop, _) = start(&cluster, cluster.client());
+    let (_task, stop, _) = start(&cluster, "default");
     cluster
         .eventually("all greetings", || async {
             let all = greetings.list(&ListParams::default()).await?.items;
@@ -135,7 +136,7 @@ async fn a_thousand_greetings_settle_and_then_nothing_is_written() {
     assert_eq!(revision(), before, "three quiet hours, with new full pictures, write nothing");
     // A second controller that starts on the settled world writes nothing either.
     stop.cancel();
-    let (_second, _stop, waits) = start(&cluster, cluster.client());
+    let (_second, _stop, waits) = start(&cluster, "default");
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(revision(), before);
     assert!(waits.list().is_empty());
@@ -151,11 +152,11 @@ async fn bad_network(seed: u64) -> u64 {
         ..Settings::default()
     };
     let client = cluster.client_with(faults.clone());
-    let engine = engine(client, cluster.clock(), Post::new(), settings);
+    let engine = engine(client, cluster.clock(), Selection::all(), Post::new(), settings);
     let _task = Task::spawn(async move { engine.run(std::future::pending()).await });
     let greetings: Api<Greeting> = Api::namespaced(cluster.client(), "default");
     for n in 0..20 {
-        let after = (n % 3 == 1).then(|| format!("g{}", n + 1));
+        let after = (n % 5 == 1).then(|| format!("g{}", n + 1));
         let greeting = greet(&format!("g{n}"), &n.to_string(), after.as_deref());
         greetings.create(&PostParams::default(), &greeting).await.unwrap();
         tokio::time::sleep(Duration::from_secs(1)).await;

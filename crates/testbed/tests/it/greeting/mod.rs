@@ -48,11 +48,11 @@ pub struct Greeter {
     pub post: Post,
 }
 
-/// Everything put together.
-pub fn engine(client: kube::Client, clock: Clock, post: Post, settings: Settings) -> Engine {
+/// Everything put together, for the greetings of a selection.
+pub fn engine(client: kube::Client, clock: Clock, of: Selection, post: Post, settings: Settings) -> Engine {
     let mut engine = Engine::new("greeter", client, clock, settings);
-    let greetings = engine.objects::<Greeting>(Selection::all());
-    let texts = engine.objects::<ConfigMap>(Selection::all().labels(LABEL));
+    let greetings = engine.objects::<Greeting>(of.clone());
+    let texts = engine.objects::<ConfigMap>(of.labels(LABEL));
     let followers = greetings.index(|greeting: &Greeting| {
         let namespace = greeting.namespace().unwrap_or_default();
         greeting.spec.after.as_ref().map(|after| ObjectKey::new(namespace, after.clone()))
