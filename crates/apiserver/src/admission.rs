@@ -111,47 +111,6 @@ fn assign_addresses(cluster: &Cluster, service: &mut Value) {
     }
 }
 
-/// Ties a new job to the pods it will have, by its uid.
-pub fn label_job(resource: &Resource, job: &mut Value) {
-    if &*resource.collection != "jobs.batch"
-        || job["spec"]["manualSelector"] == true
-        || !job["spec"].is_object()
-    {
-        return;
-    }
-    let (uid, name) = (job.meta_str("uid").to_owned(), job.meta_str("name").to_owned());
-    set_job_labels(&mut job["metadata"]["labels"], &uid, &name);
-    set_job_labels(&mut job["spec"]["template"]["metadata"]["labels"], &uid, &name);
-    job["spec"]["selector"] = serde_json::json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
-}
-
-fn set_job_labels(labels: &mut Value, uid: &str, name: &str) {
-    for prefix in ["batch.kubernetes.io/", ""] {
-        labels[format!("{prefix}controller-uid")] = uid.into();
-        labels[format!("{prefix}job-name")] = name.into();
-    }
-}
-
-/// Notes when a volume came into its phase.
-pub fn stamp(resource: &Resource, new: &mut Value, old: Option<&Value>, now: &str) {
-    if &*resource.collection != "persistentvolumes" || new["status"]["phase"].is_null() {
-        return;
-    }
-    let (field, phase) = ("lastPhaseTransitionTime", &new["status"]["phase"]);
-    match old {
-        Some(old) if old["status"]["phase"] == *phase => {
-            let earlier = old["status"].get(field).cloned();
-            if let Some(status) = new["status"].as_object_mut() {
-                match earlier {
-                    Some(at) => status.insert(field.into(), at),
-                    None => status.remove(field),
-                };
-            }
-        }
-        _ => new["status"][field] = now.into(),
-    }
-}
-
 fn add_finalizer(object: &mut Value, finalizer: &str) {
     let mut all: Vec<String> = object.finalizers().iter().map(ToString::to_string).collect();
     if !all.iter().any(|name| name == finalizer) {

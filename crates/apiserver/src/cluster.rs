@@ -5,8 +5,9 @@ use crate::registry::{Registry, Resource};
 use crate::store::{Entry, Index, Store};
 use crate::{crd, object};
 use jiff::Timestamp;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Where time and chance come from, so that a simulation can own them.
@@ -58,12 +59,19 @@ pub struct Cluster {
     /// Time and chance.
     pub sources: Sources,
     registry: RwLock<Arc<Registry>>,
+    /// What each definition serves, by name and the version it was read at: schemas are dear to parse.
+    definitions: Mutex<BTreeMap<Arc<str>, (u64, Vec<Arc<Resource>>)>>,
 }
 
 impl Cluster {
     /// A cluster over a store, serving the definitions that the store already has.
     pub fn new(store: Store, sources: Sources) -> Self {
-        let cluster = Self { store, sources, registry: RwLock::new(Arc::new(Registry::new([]))) };
+        let cluster = Self {
+            store,
+            sources,
+            registry: RwLock::new(Arc::new(Registry::new([]))),
+            definitions: Mutex::default(),
+        };
         cluster.reload_definitions();
         cluster
     }
@@ -75,9 +83,21 @@ impl Cluster {
 
     /// Reads the stored definitions again and serves what they say.
     pub fn reload_definitions(&self) {
-        let definitions = self.list_all(crd::COLLECTION);
-        let served = definitions.iter().flat_map(|definition| crd::resources(definition));
+        // Held throughout, so that the registry never goes back to an older list of definitions.
+        let mut known = self.definitions.lock();
+        let page = self.store.page(crd::COLLECTION, None, None, None, |_| true, usize::MAX);
+        let entries = page.map(|page| page.entries).unwrap_or_default();
+        let mut current = BTreeMap::new();
+        for entry in &entries {
+            let served = match known.get(&entry.key.name) {
+                Some((revision, served)) if *revision == entry.revision => served.clone(),
+                _ => crd::resources(&object::parse(&entry.json)).into_iter().map(Arc::new).collect(),
+            };
+            current.insert(entry.key.name.clone(), (entry.revision, served));
+        }
+        let served = current.values().flat_map(|(_, served)| served.iter().cloned());
         *self.registry.write() = Arc::new(Registry::new(served));
+        *known = current;
     }
 
     /// Now, as written into objects.

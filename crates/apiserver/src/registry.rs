@@ -9,7 +9,7 @@ use lifeboat_kinds::{Column, Kind, Storage};
 use lifeboat_schema::{FieldError, Schema, jsonpath::JsonPath};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// One resource of one served version.
 #[derive(Debug)]
@@ -291,6 +291,13 @@ impl Resource {
         }
     }
 
+    /// Writes what depends on the time, or on the uid and name that the server gave.
+    pub fn stamp(&self, new: &mut Value, old: Option<&Value>, now: Timestamp) {
+        if let Nature::BuiltIn(kind) = &self.nature {
+            kind.stamp(new, old, now);
+        }
+    }
+
     /// The rules of the kind for a new object.
     pub fn validate_create(&self, object: &Value) -> Vec<FieldError> {
         match &self.nature {
@@ -442,10 +449,12 @@ pub struct Registry {
 
 impl Registry {
     /// The built-in kinds and these custom ones.
-    pub fn new(custom: impl IntoIterator<Item = Resource>) -> Self {
+    pub fn new(custom: impl IntoIterator<Item = Arc<Resource>>) -> Self {
+        static BUILT_IN: LazyLock<Vec<Arc<Resource>>> =
+            LazyLock::new(|| lifeboat_kinds::all().iter().map(|kind| Arc::new(built_in(kind))).collect());
         let mut registry = Self::default();
-        for kind in lifeboat_kinds::all() {
-            registry.add(built_in(kind));
+        for resource in BUILT_IN.iter() {
+            registry.add(resource.clone());
         }
         for resource in custom {
             registry.add(resource);
@@ -456,8 +465,7 @@ impl Registry {
         registry
     }
 
-    fn add(&mut self, resource: Resource) {
-        let resource = Arc::new(resource);
+    fn add(&mut self, resource: Arc<Resource>) {
         let path = (resource.group.clone(), resource.version.clone(), resource.plural.clone());
         let kind = (resource.group.clone(), resource.version.clone(), resource.kind.clone());
         let versions = self.groups.entry(resource.group.clone()).or_default();

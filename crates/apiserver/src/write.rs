@@ -134,7 +134,6 @@ impl Cluster {
         }
         admission::on_create(self, resource, &mut new)?;
         resource.prepare_create(&mut new);
-        admission::stamp(resource, &mut new, None, &rfc3339(now));
         object::tidy_meta(&mut new);
         set_meta(&mut new, "uid", Some(self.new_uid().into()));
         set_meta(&mut new, "creationTimestamp", Some(rfc3339(now).into()));
@@ -149,7 +148,7 @@ impl Cluster {
                 set_meta(&mut new, "name", Some(self.generate_name(&prefix).into()));
             }
             let name = new.meta_str("name").to_owned();
-            admission::label_job(resource, &mut new);
+            resource.stamp(&mut new, None, now);
             let errors = resource.validate_create(&new);
             if !errors.is_empty() {
                 return Err(ApiError::invalid(resource.about(), &name, &errors));
@@ -229,7 +228,7 @@ impl Cluster {
         }
         object::tidy_meta(&mut new);
         resource.prepare_update(&mut new, old, at.subresource);
-        admission::stamp(resource, &mut new, Some(old), &rfc3339(self.now()));
+        resource.stamp(&mut new, Some(old), self.now());
         admission::on_update(self, resource, at.subresource, &mut new, old)?;
         let mut errors = resource.validate_update(&new, old, at.subresource);
         errors.extend(frozen);

@@ -118,6 +118,8 @@ impl Collection {
 
 struct State {
     revision: u64,
+    /// The revision this process began with: all that came after it is known.
+    born: u64,
     collections: BTreeMap<Arc<str>, Collection>,
     by_uid: BTreeMap<Box<str>, Key>,
     dependents: BTreeMap<Box<str>, BTreeSet<Key>>,
@@ -155,6 +157,7 @@ impl Store {
         let mut state = State::new(FIRST_REVISION);
         let opened = disk::open(folder, |record| state.load(record, &index))?;
         state.revision = state.revision.max(opened.revision);
+        state.born = state.revision;
         let revision = state.revision;
         for collection in state.collections.values_mut() {
             collection.history = History::new(revision);
@@ -326,9 +329,9 @@ impl Store {
     /// Wakes whenever the collection has new visible events; the value is the newest visible revision.
     pub fn watch(&self, collection: &Arc<str>) -> watch::Receiver<u64> {
         let mut state = self.state.lock();
-        let revision = state.revision;
+        let born = state.born;
         let found = state.collections.entry(collection.clone());
-        found.or_insert_with(|| Collection::new(revision)).visible.subscribe()
+        found.or_insert_with(|| Collection::new(born)).visible.subscribe()
     }
 
     /// The events of a collection after one revision and up to another.
@@ -373,6 +376,7 @@ impl State {
     fn new(revision: u64) -> Self {
         Self {
             revision,
+            born: revision,
             collections: BTreeMap::new(),
             by_uid: BTreeMap::new(),
             dependents: BTreeMap::new(),
@@ -394,7 +398,7 @@ impl State {
         let entry = &event.entry;
         let slot = (entry.key.namespace.clone(), entry.key.name.clone());
         let known = self.collections.entry(entry.key.collection.clone());
-        let collection = known.or_insert_with(|| Collection::new(event.revision - 1));
+        let collection = known.or_insert_with(|| Collection::new(self.born));
         if event.kind == EventKind::Deleted {
             collection.objects.remove(&slot);
         } else {
