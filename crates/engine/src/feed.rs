@@ -13,6 +13,7 @@ use crate::cache::{Cache, ObjectKey, parse_version};
 use crate::metrics::Metrics;
 use crate::queue::Backoff;
 use futures::StreamExt;
+use futures::stream::BoxStream;
 use kube::Resource;
 use kube::api::{ListParams, WatchParams};
 use kube::core::{Request, WatchEvent};
@@ -93,6 +94,7 @@ const GRACE: Duration = Duration::from_secs(10);
 const REFUSALS: u32 = 5;
 
 type Raw = Box<RawValue>;
+type Events = BoxStream<'static, Result<WatchEvent<Raw>, kube::Error>>;
 
 #[derive(Deserialize)]
 struct Page {
@@ -189,7 +191,13 @@ where
             }
             let ended = match (picture, streaming) {
                 (false, _) => self.watch(picture_due).await,
-                (true, true) => self.stream_picture(picture_due, refusals >= REFUSALS).await,
+                (true, true) => match self.stream_picture(refusals >= REFUSALS).await {
+                    Ok(events) => {
+                        picture = false;
+                        self.follow(events, picture_due).await
+                    }
+                    Err(ended) => ended,
+                },
                 (true, false) => self.page_picture(refusals >= REFUSALS).await,
             };
             let pause = match ended {
@@ -240,26 +248,27 @@ where
         }
     }
 
-    /// A full picture as the beginning of a watch, and then that watch.
-    async fn stream_picture(&self, until: Instant, accept_old: bool) -> Ended {
+    /// A full picture as the beginning of a watch, and the rest of that watch.
+    async fn stream_picture(&self, accept_old: bool) -> Result<Events, Ended> {
         let params = self.watch_params().initial_events();
         // No version: a consistent read, never an old one.
-        let Ok(request) = self.request().watch(&params, "") else { return Ended::NoStreaming };
-        let events = match self.client.request_events::<Raw>(request).await {
-            Ok(events) => events,
-            Err(kube::Error::Api(status)) if matches!(status.code, 400 | 422) => return Ended::NoStreaming,
-            Err(error) => return error.into(),
+        let request = self.request().watch(&params, "").map_err(kube::Error::BuildRequest)?;
+        let mut events: Events = match self.client.request_events(request).await {
+            Ok(events) => events.boxed(),
+            Err(kube::Error::Api(status)) if matches!(status.code, 400 | 422) => {
+                return Err(Ended::NoStreaming);
+            }
+            Err(error) => return Err(error.into()),
         };
-        let mut events = std::pin::pin!(events);
         let mut items = Vec::new();
         let at = loop {
             match tokio::time::timeout(self.settings.watch_for + GRACE, events.next()).await {
-                Err(_) | Ok(None) => return Ended::Failed(ended_early()),
-                Ok(Some(Err(error))) => return error.into(),
+                Err(_) | Ok(None) => return Err(Ended::Failed(ended_early())),
+                Ok(Some(Err(error))) => return Err(error.into()),
                 Ok(Some(Ok(WatchEvent::Added(item) | WatchEvent::Modified(item)))) => items.push(item),
                 // The picture takes a while on a large kind; what is deleted meanwhile is not in it.
-                Ok(Some(Ok(WatchEvent::Deleted(item)))) => self.forget(&mut items, &item),
-                Ok(Some(Ok(WatchEvent::Error(status)))) => return kube::Error::Api(status).into(),
+                Ok(Some(Ok(WatchEvent::Deleted(item)))) => forget(&mut items, &item),
+                Ok(Some(Ok(WatchEvent::Error(status)))) => return Err(kube::Error::Api(status).into()),
                 Ok(Some(Ok(WatchEvent::Bookmark(mark)))) => {
                     if mark.metadata.annotations.contains_key("k8s.io/initial-events-end") {
                         break parse_version(Some(&mark.metadata.resource_version));
@@ -267,16 +276,10 @@ where
                 }
             }
         };
-        if let Some(old) = self.take_picture(&items, at, accept_old) {
-            return old;
+        match self.take_picture(&items, at, accept_old) {
+            Some(old) => Err(old),
+            None => Ok(events),
         }
-        drop(items);
-        self.follow(events, until).await
-    }
-
-    fn forget(&self, items: &mut Vec<Raw>, deleted: &RawValue) {
-        let Some(deleted) = head(deleted) else { return };
-        items.retain(|item| head(item).is_none_or(|head| head.key() != deleted.key()));
     }
 
     /// A full picture page by page.
@@ -334,15 +337,12 @@ where
             Err(error) => return Ended::Failed(kube::Error::BuildRequest(error)),
         };
         match self.client.request_events::<Raw>(request).await {
-            Ok(events) => self.follow(std::pin::pin!(events), until).await,
+            Ok(events) => self.follow(events.boxed(), until).await,
             Err(error) => error.into(),
         }
     }
 
-    async fn follow<S>(&self, mut events: std::pin::Pin<&mut S>, until: Instant) -> Ended
-    where
-        S: futures::Stream<Item = Result<WatchEvent<Raw>, kube::Error>>,
-    {
+    async fn follow(&self, mut events: Events, until: Instant) -> Ended {
         let mut heard = 0u64;
         loop {
             let silence = (Instant::now() + self.settings.watch_for + GRACE).min(until);
@@ -393,6 +393,11 @@ where
             }
         }
     }
+}
+
+fn forget(items: &mut Vec<Raw>, deleted: &RawValue) {
+    let Some(deleted) = head(deleted) else { return };
+    items.retain(|item| head(item).is_none_or(|head| head.key() != deleted.key()));
 }
 
 /// An item without a name is nothing that could be looked up; no server sends one.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
+type Values<I, K> = Box<dyn Fn(&K) -> Vec<I> + Send + Sync>;
 type Found<I, K> = BTreeMap<I, BTreeMap<ObjectKey, Arc<K>>>;
 
 /// Objects by a value `I`; made by [`Cache::index`](crate::Cache::index), kept up by its cache.
@@ -71,7 +72,7 @@ pub(crate) trait Indexed<K>: Send + Sync {
 
 struct Keeper<I, K> {
     found: Arc<RwLock<Found<I, K>>>,
-    values: Box<dyn Fn(&K) -> Vec<I> + Send + Sync>,
+    values: Values<I, K>,
 }
 
 impl<I: Ord + Clone + Send + Sync, K: Send + Sync> Indexed<K> for Keeper<I, K> {

@@ -80,11 +80,8 @@ impl Election {
     async fn campaign(&self) -> Seen {
         let mut seen: Option<Seen> = None;
         loop {
-            seen = match self.look(seen.take(), false).await {
-                Ok(seen) => seen,
-                // What cannot be read cannot be judged.
-                Err(()) => None,
-            };
+            // What cannot be read cannot be judged, but nor can it be taken: a lease that exists refuses to be created.
+            seen = self.look(seen.take(), false).await.unwrap_or_default();
             let now = self.clock.steady();
             let view = seen.as_ref().map(|seen| &seen.view);
             let soon = now + self.config.every;

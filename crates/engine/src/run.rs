@@ -245,11 +245,13 @@ impl Engine {
                 _ = all => {}
             }
             controllers.into_iter().collect::<FuturesUnordered<_>>().collect::<()>().await;
+            // Without a controller the caches are the point.
+            stopping.cancelled().await;
         };
         let stop = async {
             stop.await;
             stopping.cancel();
-            std::future::pending::<()>().await
+            std::future::pending::<()>().await;
         };
         tokio::select! {
             biased;
