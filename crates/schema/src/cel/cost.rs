@@ -5,7 +5,7 @@
 
 use super::check::{Kind, Scope};
 use crate::node::{Type, View};
-use kube_cel::cel::common::ast::{EntryExpr, Expr, IdedExpr};
+use kube_cel::cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
 use serde_json::Value;
 
 /// The largest request that Kubernetes takes; bounds the size of what has no bound of its own.
@@ -13,7 +13,12 @@ const MAX_REQUEST: u64 = 3 << 20;
 
 /// The cost of `expression` on `value`, loops counted to their end.
 pub(super) fn dynamic(expression: &IdedExpr, value: &Value) -> u64 {
-    let largest = widest(value);
+    let mut written = Written::default();
+    written.look(&expression.expr);
+    // What the expression itself makes is as long as what it makes it from, several times over where it joins.
+    let made = if written.ranges { written.number } else { 0 };
+    let largest =
+        widest(value).max(written.largest).max(made).saturating_mul(written.joins.saturating_add(1).min(16));
     let mut sizes = Actual { root: value, vars: Vec::new(), largest };
     sizes.cost(&expression.expr)
 }
@@ -28,12 +33,62 @@ fn widest(value: &Value) -> u64 {
     }
 }
 
+/// What an expression brings along.
+#[derive(Default)]
+struct Written {
+    /// The longest list, map or text.
+    largest: u64,
+    /// The largest number, which counts where numbers make lists.
+    number: u64,
+    ranges: bool,
+    joins: u64,
+}
+
+impl Written {
+    fn look(&mut self, expr: &Expr) {
+        let size = match expr {
+            Expr::List(list) => list.elements.len() as u64,
+            Expr::Map(map) => map.entries.len() as u64,
+            Expr::Literal(LiteralValue::String(text)) => text.inner().len() as u64,
+            Expr::Literal(LiteralValue::Int(number)) => {
+                self.number = self.number.max(u64::try_from(*number.inner()).unwrap_or(0));
+                0
+            }
+            Expr::Call(call) if call.func_name.ends_with("range") => {
+                self.ranges = true;
+                0
+            }
+            Expr::Call(call) if call.func_name == "_+_" => {
+                self.joins += 1;
+                0
+            }
+            _ => 0,
+        };
+        self.largest = self.largest.max(size);
+        match expr {
+            Expr::Comprehension(c) => {
+                for part in [&c.iter_range, &c.accu_init, &c.loop_cond, &c.loop_step, &c.result] {
+                    self.look(&part.expr);
+                }
+            }
+            other => {
+                sum(other, &mut |e| {
+                    self.look(e);
+                    0
+                });
+            }
+        }
+    }
+}
+
 /// What is known of a value while costs are counted.
 #[derive(Clone, Copy)]
 enum Known<'v> {
     Value(&'v Value),
     /// Some element of this list or map.
     ElementOf(&'v Value),
+    /// A list or map that the expression writes out.
+    Length(u64),
     Nothing,
 }
 
@@ -74,6 +129,10 @@ impl<'v> Actual<'v> {
                 Known::Value(v) => v.get(&select.field).map_or(Known::Nothing, Known::Value),
                 _ => Known::Nothing,
             },
+            Expr::List(list) => Known::Length(list.elements.len() as u64),
+            Expr::Map(map) => Known::Length(map.entries.len() as u64),
+            // What a loop makes (`map`, `filter`) is no longer than what it goes over.
+            Expr::Comprehension(c) => Known::Length(self.size(self.known(&c.iter_range.expr))),
             _ => Known::Nothing,
         }
     }
@@ -82,6 +141,7 @@ impl<'v> Actual<'v> {
         match known {
             Known::Value(Value::Array(items)) => items.len() as u64,
             Known::Value(Value::Object(map)) => map.len() as u64,
+            Known::Length(length) => length,
             Known::ElementOf(v) => children(v).map(widest).max().unwrap_or(0),
             _ => self.largest.max(1),
         }
@@ -133,9 +193,10 @@ fn estimated(expr: &Expr, scope: &mut Scope<'_>) -> u64 {
     let Expr::Comprehension(c) = expr else { return sum(expr, &mut |e| estimated(e, scope)) };
     let range = estimated(&c.iter_range.expr, scope);
     let kind = scope.kind(&c.iter_range.expr);
-    let count = match kind {
-        Kind::Node(view) => max_elements(view),
-        // Lists that the expression itself makes are as long as it writes them, or come from such loops.
+    let count = match (kind, &c.iter_range.expr) {
+        (Kind::Node(view), _) => max_elements(view),
+        (_, Expr::List(list)) => list.elements.len() as u64,
+        // Others that the expression makes come from such loops, mostly: counted once, so as not to refuse too much.
         _ => 1,
     };
     scope.push(&c.iter_var, kind.element());

@@ -1,16 +1,14 @@
 //! Evaluating rules against an object, with what Kubernetes says when one fails.
 
 use super::value::convert;
-use super::{Expression, Rule, cost};
+use super::{Expression, Rule, bound, cost, library};
 use crate::FieldError;
 use crate::correlate::Pair;
 use crate::node::{Additional, Type, View};
 use crate::path::Path;
-use kube_cel::KubeCelExt;
 use kube_cel::cel::objects::OptionalValue;
 use kube_cel::cel::{Context, ExecutionError, Value as Cel};
 use serde_json::Value;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// What all rules of one object may cost together; Kubernetes' budget.
@@ -23,7 +21,7 @@ const MAX_MESSAGE: usize = 5 * 1024;
 
 thread_local! {
     /// Registering the function libraries costs more than most rules: done once for a thread.
-    static BASE: Context<'static> = Context::default().with_all();
+    static BASE: Context<'static> = library::context();
 }
 
 /// Evaluates all rules of `view` and below on `pair`; `resource` says whether the value is a whole resource.
@@ -104,7 +102,7 @@ impl Walk<'_> {
         if expression.uses_old_self && before.is_none() && !optional {
             return;
         }
-        let cost = cost::dynamic(expression.program.expression(), pair.new);
+        let cost = cost::dynamic(&expression.ast, pair.new);
         if cost > PER_CALL {
             self.spent = true;
             let text = "operation cancelled: actual cost limit exceeded";
@@ -198,20 +196,20 @@ fn unfit(view: View<'_>, value: &Value) -> Option<(&'static str, &'static str)> 
 }
 
 fn run(expression: &Expression, this: &Cel, before: Option<&Cel>, optional: bool) -> Result<Cel, String> {
-    BASE.with(|base| {
-        let mut context = base.new_inner_scope();
-        context.add_variable_from_value("self", this.clone());
-        if optional {
-            let old = before.map_or_else(OptionalValue::none, |v| OptionalValue::of(v.clone()));
-            context.add_variable_from_value("oldSelf", Cel::Opaque(Arc::new(old)));
-        } else if let Some(before) = before {
-            context.add_variable_from_value("oldSelf", before.clone());
-        }
-        match catch_unwind(AssertUnwindSafe(|| expression.program.execute(&context))) {
-            Ok(result) => result.map_err(|e| words(&e)),
-            Err(_) => Err("internal error".into()),
-        }
-    })
+    let evaluate = || {
+        BASE.with(|base| {
+            let mut context = base.new_inner_scope();
+            context.add_variable_from_value("self", this.clone());
+            if optional {
+                let old = before.map_or_else(OptionalValue::none, |v| OptionalValue::of(v.clone()));
+                context.add_variable_from_value("oldSelf", Cel::Opaque(Arc::new(old)));
+            } else if let Some(before) = before {
+                context.add_variable_from_value("oldSelf", before.clone());
+            }
+            Cel::resolve(&expression.ast, &context).map_err(|e| words(&e))
+        })
+    };
+    bound::run(bound::is_plain(expression.depth), evaluate).unwrap_or_else(|| Err("internal error".into()))
 }
 
 /// The message that the rule computes, where it has such and that gives a usable text.

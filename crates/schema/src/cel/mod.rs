@@ -3,18 +3,22 @@
 //! Parsing and the function libraries come from kube-cel; the walk, the correlation with the old object, the wording,
 //! the field check and the cost bounds are Kubernetes' and live here.
 
+mod bound;
 mod check;
 mod cost;
 mod eval;
+mod library;
+mod rewrite;
 mod value;
 
 pub(crate) use check::check;
 pub(crate) use cost::{estimate, max_occurrences};
 pub(crate) use eval::evaluate;
 
-use kube_cel::cel::Program;
+use bound::{Extent, MAX_DEPTH};
+use kube_cel::cel::common::ast::IdedExpr;
+use kube_cel::cel::parser::Parser;
 use serde_json::Value;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
 /// Longer expressions are refused, as by Kubernetes' parser.
@@ -36,8 +40,9 @@ pub(crate) struct Rule {
 /// A compiled expression.
 #[derive(Debug)]
 pub(crate) struct Expression {
-    pub program: Program,
+    pub ast: IdedExpr,
     pub uses_old_self: bool,
+    depth: usize,
 }
 
 impl Rule {
@@ -82,19 +87,58 @@ fn compile(source: &str) -> Result<Expression, String> {
             source.len()
         ));
     }
-    // The parser is third-party code fed with untrusted text: a panic in it must not take the server down.
-    let parsed = catch_unwind(AssertUnwindSafe(|| Program::compile(source)));
-    match parsed {
-        Ok(Ok(program)) => {
-            let uses_old_self = program.references().has_variable("oldSelf");
-            Ok(Expression { program, uses_old_self })
+    let extent = Extent::of(source);
+    let too_deep = || {
+        format!("compilation failed: ERROR: <input>:-1:0: expression recursion limit exceeded: {MAX_DEPTH}")
+    };
+    if extent.too_large() {
+        return Err(too_deep());
+    }
+    // The parser is third-party code fed with untrusted text: neither a panic nor its appetite for stack may take the
+    // server down. What is too deep is also dropped where it was made.
+    let parse = || Parser::default().enable_optional_syntax(true).parse(&single_nots(source));
+    let parsed = bound::run(extent.plain(), || match parse() {
+        Ok(mut ast) => {
+            let depth = bound::depth(&ast);
+            if depth > MAX_DEPTH {
+                return Err(too_deep());
+            }
+            rewrite::optional_selects(&mut ast);
+            let uses_old_self = ast.references().has_variable("oldSelf");
+            Ok(Expression { ast, uses_old_self, depth })
         }
-        Ok(Err(errors)) => {
+        Err(errors) => {
             let words = errors.to_string().replace("\n|", "\n |");
             Err(format!("compilation failed: {words}"))
         }
-        Err(_) => Err("compilation failed: ERROR: <input>:1:1: Syntax error".into()),
+    });
+    parsed.unwrap_or_else(|| Err("compilation failed: ERROR: <input>:1:1: Syntax error".into()))
+}
+
+/// The source with every double negation blanked out, which the parser would take for a single one.
+fn single_nots(source: &str) -> String {
+    let mut out = String::with_capacity(source.len());
+    let mut chars = source.chars().peekable();
+    let mut quote = None;
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (Some(_), '\\') => {
+                out.push(c);
+                out.extend(chars.next());
+                continue;
+            }
+            (Some(q), c) if c == q => quote = None,
+            (None, '"' | '\'') => quote = Some(c),
+            (None, '!') if chars.peek() == Some(&'!') => {
+                chars.next();
+                out.push_str("  ");
+                continue;
+            }
+            _ => {}
+        }
+        out.push(c);
     }
+    out
 }
 
 /// A field name as CEL sees it; `None` for names that CEL cannot spell.

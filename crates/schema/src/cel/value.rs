@@ -27,6 +27,10 @@ pub(super) fn convert(view: Option<View<'_>>, value: &Value, resource: bool) -> 
             for (name, value) in fields {
                 let below = view.and_then(|v| v.field(name));
                 let Some(key) = key(view, name) else { continue };
+                // A field that is null is as good as absent; an entry of a map is not.
+                if value.is_null() && view.is_some_and(|v| v.property(name).is_some()) {
+                    continue;
+                }
                 if resource && name == "metadata" && below.is_none_or(|v| v.node.properties.is_empty()) {
                     map.insert(key, metadata(value));
                     continue;

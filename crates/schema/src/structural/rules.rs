@@ -129,7 +129,7 @@ pub(super) fn compiled(place: Place<'_>, path: &str, total: &mut Total) -> Vec<F
         match rule.expression() {
             Err(error) => errors.push(invalid(at("rule"), rule, error)),
             Ok(expression) => {
-                let ast = expression.program.expression();
+                let ast = &expression.ast;
                 // Without a bound around it, a value occurs as often as it fits into a request.
                 let times = place.cardinality.unwrap_or_else(|| cel::max_occurrences(view));
                 let cost = cel::estimate(ast, view, resource).saturating_mul(times);
@@ -165,7 +165,7 @@ pub(super) fn compiled(place: Place<'_>, path: &str, total: &mut Total) -> Vec<F
             }
             Some(Ok(expression)) => {
                 let optional = rule.optional_old_self.unwrap_or(false);
-                let ast = expression.program.expression();
+                let ast = &expression.ast;
                 if let Some(problem) = cel::check(ast, view, resource, optional, false).first() {
                     let words = problem.words(&rule.message_expression);
                     let words = words.replace("compilation failed", "messageExpression compilation failed");

@@ -147,6 +147,52 @@ fn a_costly_rule_is_not_run() {
     let found = errors(&of, &json!({"spec": {"l": large}}), None);
     assert_eq!(found.len(), 1);
     assert!(found[0].contains("call cost exceeds limit"), "{found:?}");
+    let chained = spec(
+        json!({"l": {"type": "array", "items": {"type": "integer"}}}),
+        json!([{"rule": "self.l.filter(x, x > 0).map(x, x * 1000000000).all(x, x < 900000000000)"}]),
+    );
+    assert_eq!(errors(&chained, &json!({"spec": {"l": large}}), None), [""; 0]);
     let small: Vec<i32> = (0..50).map(|_| 20).collect();
     assert_eq!(errors(&of, &json!({"spec": {"l": small}}), None), [""; 0]);
+}
+
+#[test]
+fn what_kubernetes_has_beyond_the_engine() {
+    let of = |rule: &str| {
+        spec(
+            json!({"u": {"type": "string"}, "i": {"type": "integer"}, "n": {"type": "string", "nullable": true}}),
+            json!([{"rule": rule}]),
+        )
+    };
+    let object = json!({"spec": {"u": "äöü", "i": 5, "n": null}});
+    for rule in [
+        "size(self.u) == 3 && self.u.size() == 3",
+        "type(self.i) == int && type(self.u) == string",
+        "dyn(self.i) == 5 && bool('true')",
+        "self.?u.hasValue() && self.?none.orValue('z') == 'z'",
+        "!!(self.i == 5) && !!!!true",
+        "!has(self.n)",
+    ] {
+        assert_eq!(errors(&of(rule), &object, None), [""; 0], "{rule}");
+    }
+}
+
+#[test]
+fn hostile_rules_neither_hang_nor_overflow_the_stack() {
+    let object = json!({"a": {}});
+    for rule in [
+        format!("{}true{}", "(".repeat(5000), ")".repeat(5000)),
+        format!("{}true{}", "(".repeat(49), ")".repeat(49)),
+        "[".repeat(5000),
+        format!("{}true", "!".repeat(5000)),
+        format!("{}1 == 1", "1 + ".repeat(2900)),
+        format!("{}1 == 1", "1 + ".repeat(200)),
+        format!("self{} == 1", ".a".repeat(2900)),
+        format!("{}true{}", "[1,2].all(x, ".repeat(45), ")".repeat(45)),
+        format!("{}true", "true ? true : ".repeat(700)),
+    ] {
+        let of = json!({"type": "object", "x-kubernetes-validations": [{"rule": rule}]});
+        let _ = lifeboat_schema::check_structural(&of);
+        let _ = errors(&of, &object, None);
+    }
 }

@@ -119,6 +119,35 @@ fn unmanaged(object: &Value) -> Value {
     object
 }
 
+/// As deep as the reader lets through, on the small stack that test threads have.
+#[test]
+fn deep_objects_fit_the_stack() {
+    let definitions = json!({"T": {"type": "object", "properties": {
+        "a": {"$ref": "#/T"}, "l": {"type": "array", "items": {"$ref": "#/T"}}}}});
+    let recursive = Schema::parse_with(&json!({"$ref": "#/T"}), &definitions).unwrap();
+    let nest = |text: &str, close: &str| {
+        lifeboat_schema::json::decode_strict(format!("{}1{}", text.repeat(60), close.repeat(60)).as_bytes())
+            .unwrap()
+            .value
+    };
+    for object in [nest(r#"{"a":{"a":"#, "}}"), nest(r#"{"l":["#, "]}")] {
+        for of in [&recursive, &Schema::any()] {
+            let _ = lifeboat_schema::validate(of, &object, Some(&object));
+            let _ = lifeboat_schema::unknown_fields(of, &object);
+            let _ = lifeboat_schema::type_errors(of, &object);
+            let mut copy = object.clone();
+            lifeboat_schema::apply_defaults(of, &mut copy);
+            let _ = strategic(of, &object, &object);
+            let _ = merge_patch(&object, &object);
+            let mut config = object.clone();
+            config["apiVersion"] = json!("x/v1");
+            let _ = apply(of, Some(&object), &config, &manager("m"), true);
+            update(of, Some(&object), &mut copy, &manager("m"));
+        }
+        let _ = lifeboat_schema::check_structural(&object);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
