@@ -112,7 +112,8 @@ async fn serve(args: &Args, scratch: Option<&Path>) -> anyhow::Result<()> {
         }));
     }
     interrupted().await?;
-    say("stopping")?;
+    // Whoever read the first lines may be gone by now.
+    let _ = say("stopping");
     stop.send_replace(true);
     while fronts.join_next().await.is_some() {}
     controls.shutdown().await;
