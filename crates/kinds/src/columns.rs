@@ -2,6 +2,7 @@
 
 mod age;
 mod cells;
+mod extensions;
 mod parts;
 mod pod;
 mod storage;
@@ -96,6 +97,16 @@ fn layout(kind: &str) -> &'static str {
         "ControllerRevision" => "Name=|Controller|Revision|Age",
         "ResourceQuota" => "Name=|Request|Limit|Age",
         "HorizontalPodAutoscaler" => "Name=|Reference|Targets|MinPods|MaxPods|Replicas|Age",
+        "APIService" => "Name=|Service|Available|Age",
+        "CertificateSigningRequest" => "Name=|Age|SignerName|Requestor|RequestedDuration|Condition",
+        "FlowSchema" => "Name=|PriorityLevel|MatchingPrecedence|DistinguisherMethod|Age|MissingPL",
+        "PriorityLevelConfiguration" => {
+            "Name=|Type|NominalConcurrencyShares|Queues|HandSize|QueueLengthLimit|Age"
+        }
+        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => "Name=|Webhooks#|Age",
+        "ValidatingAdmissionPolicy" => "Name=|Validations#|ParamKind|Age",
+        "ValidatingAdmissionPolicyBinding" => "Name=|PolicyName|ParamRef|Age",
+        "RuntimeClass" => "Name=|Handler|Age",
         _ => "Name=|Created At@",
     }
 }

@@ -36,6 +36,9 @@ impl Kind {
             ("", "ReplicationController") | ("apps", "ReplicaSet") => {
                 add("status.replicas", &int(obj, "/status/replicas").to_string());
             }
+            ("certificates.k8s.io", "CertificateSigningRequest") => {
+                add("spec.signerName", text(obj, "/spec/signerName"));
+            }
             ("batch", "Job") => add("status.successful", &int(obj, "/status/succeeded").to_string()),
             (group, "Event") => {
                 let core = group.is_empty();

@@ -8,14 +8,17 @@
 //! Nothing here does I/O, reads a clock or knows who is asking: storing, admission, authorisation and the metadata that
 //! the server owns (uid, resourceVersion, timestamps, managedFields) are the API server's.
 
+mod autoscalers;
 mod columns;
 mod defaults;
 mod empty;
 mod events;
 mod fields;
 mod form;
+mod inert;
 mod json;
 mod schemas;
+mod stored;
 mod strategy;
 mod table;
 mod types;

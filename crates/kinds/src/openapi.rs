@@ -7,14 +7,16 @@
 use crate::schemas::extensions;
 use crate::types::{Shape, Ty, types};
 use k8s_openapi::api::{
-    apps::v1 as apps, authentication::v1 as authentication, authorization::v1 as authorization,
-    autoscaling::v1 as autoscaling, autoscaling::v2 as autoscaling2, batch::v1 as batch,
-    coordination::v1 as coordination, core::v1 as core, discovery::v1 as discovery, events::v1 as events,
-    networking::v1 as networking, policy::v1 as policy, rbac::v1 as rbac, scheduling::v1 as scheduling,
-    storage::v1 as storage,
+    admissionregistration::v1 as admission, apps::v1 as apps, authentication::v1 as authentication,
+    authorization::v1 as authorization, autoscaling::v1 as autoscaling, autoscaling::v2 as autoscaling2,
+    batch::v1 as batch, certificates::v1 as certificates, coordination::v1 as coordination, core::v1 as core,
+    discovery::v1 as discovery, events::v1 as events, flowcontrol::v1 as flowcontrol,
+    networking::v1 as networking, node::v1 as node, policy::v1 as policy, rbac::v1 as rbac,
+    scheduling::v1 as scheduling, storage::v1 as storage,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1 as apiregistration;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
@@ -64,6 +66,11 @@ static ROWS: &[Row] = rows! {
         core::ReplicationController, core::ResourceQuota, core::Secret, core::ServiceAccount, core::Service,
         core::Binding, policy::Eviction, authentication::TokenRequest, autoscaling::Scale,
     }
+    "admissionregistration.k8s.io/v1" {
+        admission::MutatingWebhookConfiguration, admission::ValidatingAdmissionPolicy,
+        admission::ValidatingAdmissionPolicyBinding, admission::ValidatingWebhookConfiguration,
+    }
+    "apiregistration.k8s.io/v1" { apiregistration::APIService }
     "apps/v1" {
         apps::ControllerRevision, apps::DaemonSet, apps::Deployment, apps::ReplicaSet, apps::StatefulSet,
         autoscaling::Scale,
@@ -73,12 +80,16 @@ static ROWS: &[Row] = rows! {
         authorization::LocalSubjectAccessReview, authorization::SelfSubjectAccessReview,
         authorization::SelfSubjectRulesReview, authorization::SubjectAccessReview,
     }
+    "autoscaling/v1" { autoscaling::HorizontalPodAutoscaler }
     "autoscaling/v2" { autoscaling2::HorizontalPodAutoscaler }
     "batch/v1" { batch::CronJob, batch::Job }
+    "certificates.k8s.io/v1" { certificates::CertificateSigningRequest }
     "coordination.k8s.io/v1" { coordination::Lease }
     "discovery.k8s.io/v1" { discovery::EndpointSlice }
     "events.k8s.io/v1" { events::Event }
+    "flowcontrol.apiserver.k8s.io/v1" { flowcontrol::FlowSchema, flowcontrol::PriorityLevelConfiguration }
     "networking.k8s.io/v1" { networking::Ingress, networking::IngressClass, networking::NetworkPolicy }
+    "node.k8s.io/v1" { node::RuntimeClass }
     "policy/v1" { policy::PodDisruptionBudget }
     "rbac.authorization.k8s.io/v1" { rbac::ClusterRole, rbac::ClusterRoleBinding, rbac::Role, rbac::RoleBinding }
     "scheduling.k8s.io/v1" { scheduling::PriorityClass }

@@ -4,8 +4,9 @@
 //! resourceVersion, deletionTimestamp, managedFields) is not handled here, except that the generation is.
 //!
 //! A status write takes the metadata of the body too: Kubernetes lets labels, annotations, finalizers and owner references through
-//! there. Exceptions: VolumeAttachment keeps all of it, Deployment keeps its labels, Pod keeps its owner references.
+//! there. Exceptions: VolumeAttachment and the kinds that tune the server keep all of it, Deployment keeps its labels, Pod keeps its owner references.
 
+mod certificates;
 mod per_kind;
 
 use crate::Kind;
@@ -64,6 +65,7 @@ impl Kind {
                 o.insert("status".into(), json!({ "storedVersions": stored.as_slice() }));
             }
             "ServiceAccount" => secret_references(o),
+            "CertificateSigningRequest" => certificates::anonymous(object(o, "spec")),
             _ => {}
         }
         // What every answer shows (an empty status, a phase) comes back in its stored form.
@@ -78,6 +80,7 @@ impl Kind {
             "" => self.main_write(o, old),
             "status" => self.status_write(o, old),
             "finalize" => carry(o, old, "status"),
+            "approval" => certificates::approval(o, old),
             "ephemeralcontainers" | "resize" => {
                 let wanted = object(o, "spec").clone();
                 for key in ["spec", "status"] {
@@ -118,6 +121,7 @@ impl Kind {
                 }
             }
             ("Namespace", None) => name_label(o),
+            ("CertificateSigningRequest", Some(old)) => certificates::condition_times(o, old, now),
             _ => {}
         }
     }
@@ -142,6 +146,7 @@ impl Kind {
                 legacy_data_source(spec, old.get("spec"));
                 data_sources(spec);
             }
+            "CertificateSigningRequest" => carry(o, old, "spec"),
             "Pod" => default_tolerations(object(o, "spec")),
             "Lease" => coordinated(object(o, "spec"), old.get("spec")),
             "Service" => {
@@ -172,7 +177,12 @@ impl Kind {
     fn status_write(&self, o: &mut Object, old: &Value) {
         carry(o, old, "spec");
         match self.kind {
-            "VolumeAttachment" => keep_metadata(o, old),
+            "APIService"
+            | "FlowSchema"
+            | "PriorityLevelConfiguration"
+            | "ValidatingAdmissionPolicy"
+            | "VolumeAttachment" => keep_metadata(o, old),
+            "CertificateSigningRequest" => certificates::keep_approval(o, old),
             "Deployment" => {
                 if let Some(metadata) = old.get("metadata") {
                     carry(object(o, "metadata"), metadata, "labels");
@@ -216,6 +226,7 @@ impl Kind {
         match self.kind {
             "PriorityClass" => false,
             "PodTemplate" => differs("template"),
+            "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => differs("webhooks"),
             "Deployment" => differs("spec") || meta_differs("annotations"),
             "EndpointSlice" => {
                 differs("addressType") || differs("endpoints") || differs("ports") || meta_differs("labels")

@@ -5,9 +5,11 @@
 //! consistent (selectors, immutable fields, enumerations). Of a pod's many rules about its containers only the basic ones are
 //! here: nothing in an embedded cluster runs them.
 
+mod certificates;
 mod claims;
 mod core;
 mod crd;
+mod extensions;
 mod meta;
 mod names;
 mod pod;
@@ -44,6 +46,7 @@ impl Kind {
         }
         match subresource {
             "status" => self.validate_status(&mut check, new, old),
+            "approval" => certificates::request(&mut check, new, Some(old), subresource),
             "finalize" => core::finalize(&mut check, new),
             _ => self.validate(&mut check, new, Some(old)),
         }
@@ -81,6 +84,16 @@ impl Kind {
             "Role" | "ClusterRole" => rbac::role(check, obj, self.namespaced),
             "RoleBinding" | "ClusterRoleBinding" => rbac::binding(check, obj, old, self.namespaced),
             "CustomResourceDefinition" => crd::definition(check, obj, old),
+            "CertificateSigningRequest" => certificates::request(check, obj, old, ""),
+            "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
+                extensions::webhooks(check, obj);
+            }
+            "ValidatingAdmissionPolicy" => extensions::policy(check, obj),
+            "ValidatingAdmissionPolicyBinding" => extensions::policy_binding(check, obj),
+            "APIService" => extensions::api_service(check, obj),
+            "FlowSchema" => extensions::flow_schema(check, obj),
+            "PriorityLevelConfiguration" => extensions::priority_level(check, obj),
+            "RuntimeClass" => extensions::runtime_class(check, obj, old),
             _ => {}
         }
     }
@@ -91,6 +104,10 @@ impl Kind {
             "PersistentVolumeClaim" => claims::claim_status(check, new),
             "VolumeAttachment" => storage::attachment(check, new, Some(old)),
             "CustomResourceDefinition" => crd::stored_versions(check, new),
+            "CertificateSigningRequest" => certificates::request(check, new, Some(old), "status"),
+            "APIService" | "FlowSchema" | "PriorityLevelConfiguration" => {
+                extensions::conditions(check, new, self.kind);
+            }
             "Pod" => pod::status(check, new, old),
             _ => {}
         }
@@ -105,6 +122,7 @@ impl Kind {
         match self.kind {
             "Namespace" | "Service" => names::label,
             "Role" | "ClusterRole" | "RoleBinding" | "ClusterRoleBinding" => names::path_segment,
+            "APIService" | "CertificateSigningRequest" => names::path_segment,
             "CronJob" => names::cron_job,
             _ => names::subdomain,
         }

@@ -1,6 +1,7 @@
 //! The cells of every kind but the pod: one arm each, with what it takes from elsewhere.
 
 use super::age::{age, human};
+use super::extensions;
 use super::parts::{
     endpoints, event, external_ip, hosts, load_balancer, metrics, node, quota, service_ports, subjects,
     up_to_three,
@@ -223,6 +224,15 @@ pub(super) fn cells(kind: &str, obj: &Value, now: jiff::Timestamp) -> Vec<Value>
             let (most, current) = (n("/spec/maxReplicas"), n("/status/currentReplicas"));
             vec![name, json!(target), json!(metrics(obj)), json!(least), most, current, aged]
         }
+        "APIService"
+        | "CertificateSigningRequest"
+        | "FlowSchema"
+        | "PriorityLevelConfiguration"
+        | "MutatingWebhookConfiguration"
+        | "ValidatingWebhookConfiguration"
+        | "ValidatingAdmissionPolicy"
+        | "ValidatingAdmissionPolicyBinding"
+        | "RuntimeClass" => extensions::cells(kind, obj, aged),
         _ => vec![name, t("/metadata/creationTimestamp")],
     }
 }
@@ -272,7 +282,7 @@ fn selector(selector: Option<&Value>) -> String {
     if text.is_empty() { "<none>".into() } else { text }
 }
 
-fn requirements(selector: Option<&Value>) -> String {
+pub(super) fn requirements(selector: Option<&Value>) -> String {
     let Some(selector) = selector else { return String::new() };
     let mut terms: Vec<(String, String)> = entries(selector, "/matchLabels")
         .map(|(k, v)| (k.to_owned(), format!("{k}={}", v.as_str().unwrap_or_default())))

@@ -152,8 +152,13 @@ fn ended(terminated: &Value) -> String {
 }
 
 /// Whether a condition is there and true.
+/// The condition of this type.
+pub(super) fn condition<'a>(conditions: &'a [Value], name: &str) -> Option<&'a Value> {
+    conditions.iter().find(|c| text(c, "/type") == name)
+}
+
 pub(super) fn is_true(conditions: &[Value], name: &str) -> bool {
-    conditions.iter().find(|c| text(c, "/type") == name).is_some_and(|c| text(c, "/status") == "True")
+    condition(conditions, name).is_some_and(|c| text(c, "/status") == "True")
 }
 
 fn readiness_gates(obj: &Value) -> String {

@@ -122,7 +122,7 @@ proptest! {
             prop_assert_eq!(kind.row(&new, now()).len(), kind.columns().len());
             let _ = kind.validate_create(&new);
             kind.default(&mut new);
-            for subresource in ["", "status", "finalize", "resize", "ephemeralcontainers"] {
+            for subresource in ["", "status", "finalize", "approval", "resize", "ephemeralcontainers"] {
                 let mut changed = new.clone();
                 kind.prepare_update(&mut changed, &old, subresource);
                 kind.stamp(&mut changed, Some(&old), now());

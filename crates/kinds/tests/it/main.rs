@@ -5,6 +5,7 @@
 mod columns;
 mod defaults;
 mod events;
+mod extensions;
 mod hostile;
 mod protobuf;
 mod strategy;
