@@ -190,7 +190,8 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
         index
     }
 
-    /// Calls `listener` for each change from now on, in order, after the cache and its indexes have it.
+    /// Calls `listener` for each change from now on, in order, after the cache and its indexes have it. It may read this and
+    /// other caches; bringing a change to this one from within would wait for itself.
     pub fn listen(&self, listener: impl Fn(&Change<K>) + Send + Sync + 'static) {
         self.listeners.write().push(Box::new(listener));
     }

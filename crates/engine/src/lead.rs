@@ -45,6 +45,8 @@ pub enum Outcome {
 struct Seen {
     lease: Lease,
     view: LeaseView,
+    /// The time of day at `view.seen`.
+    wall: Timestamp,
 }
 
 impl Election {
@@ -100,14 +102,15 @@ impl Election {
     /// Renews until the lease is lost.
     async fn keep(&self, seen: &mut Seen) {
         loop {
-            let now = self.clock.steady();
+            let now = self.leaders_time(seen);
             let deadline = self.instant(stop_at(seen.view.seen, &self.config));
             match decide(now, Some(&seen.view), &self.me, true, &self.config) {
                 Verdict::Wait { until } => {
                     tokio::time::sleep_until(self.instant(until).min(deadline)).await;
                 }
                 Verdict::Renew | Verdict::Acquire => {
-                    if let Ok(Some(renewed)) = timeout_at(deadline, self.write(Some(seen), now)).await {
+                    let sent = self.clock.steady();
+                    if let Ok(Some(renewed)) = timeout_at(deadline, self.write(Some(seen), sent)).await {
                         *seen = renewed;
                         continue;
                     }
@@ -125,8 +128,14 @@ impl Election {
         }
     }
 
+    /// The later of what both clocks say: a machine that was asleep has a steady clock that slept too, and its lease did not.
+    fn leaders_time(&self, seen: &Seen) -> Timestamp {
+        let by_wall = Duration::try_from(self.clock.now().duration_since(seen.wall)).unwrap_or_default();
+        self.clock.steady().max(crate::clock::after(seen.view.seen, by_wall))
+    }
+
     async fn look_again(&self, seen: &Seen) -> Result<Option<Seen>, ()> {
-        let known = Seen { lease: seen.lease.clone(), view: seen.view.clone() };
+        let known = Seen { lease: seen.lease.clone(), view: seen.view.clone(), wall: seen.wall };
         self.look(Some(known), true).await
     }
 
@@ -150,18 +159,20 @@ impl Election {
             // A renewal of ours whose answer was lost counts from no later than the one before it.
             same || (leads && holder.as_deref() == Some(self.me.as_str()))
         });
-        let lasts = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        let view = LeaseView {
-            holder,
-            lasts: lasts.map_or(self.config.lasts, Duration::from_secs),
-            seen: known.map_or_else(|| self.clock.steady(), |known| known.view.seen),
+        let (seen_at, wall) = match known {
+            Some(known) => (known.view.seen, known.wall),
+            None => (self.clock.steady(), self.clock.now()),
         };
-        Ok(Some(Seen { lease, view }))
+        let lasts = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+        let view =
+            LeaseView { holder, lasts: lasts.map_or(self.config.lasts, Duration::from_secs), seen: seen_at };
+        Ok(Some(Seen { lease, view, wall }))
     }
 
     /// Writes the lease as ours, on the version seen; `None` if that did not work.
     async fn write(&self, seen: Option<&Seen>, sent: Timestamp) -> Option<Seen> {
         let lease = self.next(seen);
+        let wall = self.clock.now();
         let params = PostParams::default();
         let api = self.api();
         let written = async {
@@ -173,7 +184,7 @@ impl Election {
         match tokio::time::timeout(self.config.lasts, written).await {
             Ok(Ok(lease)) => {
                 let view = LeaseView { holder: Some(self.me.clone()), lasts: self.config.lasts, seen: sent };
-                Some(Seen { lease, view })
+                Some(Seen { lease, view, wall })
             }
             Ok(Err(error)) => {
                 tracing::debug!(%error, lease = self.name, "the lease was not written");

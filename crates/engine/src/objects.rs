@@ -54,7 +54,8 @@ where
         Self { cache: Arc::default(), client, manager: manager.into() }
     }
 
-    /// Creates an object. Where it is already there, it is read, so that the next decision sees it.
+    /// Creates an object. Where it is already there, it is read, so that the next decision sees it. One that is outside what
+    /// is watched is seen then too, but no event tells when it changes: whoever waits for that says until when.
     pub async fn create(&self, object: &K) -> Result<Arc<K>, EffectError> {
         let key = ObjectKey::of(object);
         let tried = || format!("creating {} {key}", K::kind(&()));

@@ -102,7 +102,8 @@ impl<K> Clone for Wiring<K> {
 }
 
 impl<K: Ord + Clone + Send + Sync + 'static> Wiring<K> {
-    /// Every change of an object of this kind, its disappearance included, wakes the keys that `keys` names.
+    /// Every change of an object of this kind, its disappearance included, wakes the keys that `keys` names. `keys` may read
+    /// caches and indexes, which have the change already; it must not write.
     pub fn woken_by<O, I>(
         self,
         objects: &Objects<O>,

@@ -2,7 +2,8 @@
 //! before it, and once right after it with the answer lost. The process is then started again on the same cluster, and the
 //! story must end as if nothing had happened.
 //!
-//! Dying means what `kill -9` means: the controller's future is dropped, and nothing that it still tries happens.
+//! Dying means what `kill -9` means: the controller's future is dropped, and nothing that it still tries happens. (What it had
+//! spawned would live on; the engine spawns nothing.)
 
 use crate::cluster::{Cluster, Task};
 use crate::effects::{CrashPoints, Kind, Moment, Point};

@@ -123,12 +123,11 @@ proptest! {
                     candidate.leads = true;
                 }
             }
-            for me in 0..all.len() {
+            for (me, candidate) in all.iter_mut().enumerate() {
                 // A read shows some version of the last twenty seconds; it never goes back behind what was seen.
                 let behind = chance(40) * 500;
                 let (version, holder) = history.iter().rev().find(|(at, _)| *at + behind <= now)
                     .map_or((0, None), |(_, stored)| (stored.version, stored.holder));
-                let candidate = &mut all[me];
                 let clock = candidate.clock(now);
                 if candidate.view.as_ref().is_none_or(|(seen, _)| *seen < version) && version > 0 {
                     // A renewal of its own that it only reads of does not count from the reading.

@@ -146,3 +146,17 @@ async fn a_candidate_that_is_stopped_never_led() {
     b.stop.cancel();
     assert_eq!(b.task.await.unwrap(), Outcome::NeverLed);
 }
+
+/// A clock that somebody sets, or a machine that sleeps: the time of day jumps while the steady clock does not.
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_slept_stops_when_it_wakes() {
+    let (mut cluster, reign, began) = (Cluster::new(), Reign::default(), Instant::now());
+    let (clock, ahead) = (cluster.clock.clone(), Arc::new(Mutex::new(jiff::SignedDuration::ZERO)));
+    let jump = ahead.clone();
+    cluster.clock = lifeboat_engine::Clock::from_fn(move || clock.now() + *ahead.lock());
+    let a = run(&cluster, "a", began, &reign);
+    until(began, 101).await;
+    *jump.lock() = jiff::SignedDuration::from_mins(10);
+    assert_eq!(a.task.await.unwrap(), Outcome::Lost);
+    assert!(began.elapsed().as_secs() <= 103);
+}

@@ -125,7 +125,7 @@ async fn forgetful(process: Process<()>) {
     if maps.create(&PostParams::default(), &map("one")).await.is_ok() {
         let _ = maps.create(&PostParams::default(), &map("two")).await;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 #[tokio::test(start_paused = true)]

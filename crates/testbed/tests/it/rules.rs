@@ -31,6 +31,7 @@ fn going(greeting: Greeting) -> Greeting {
     greeting.with(|greeting| greeting.metadata.deletion_timestamp = Some(now))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "rows read better without borrows")]
 fn check(world: World, expected: Next<Effect, Waits>) {
     assert_eq!(decide(&world, Timestamp::UNIX_EPOCH).next, expected, "{world:#?}");
 }
