@@ -195,3 +195,32 @@ proptest! {
         prop_assert_eq!(early.range(..).len(), cache.len());
     }
 }
+
+#[test]
+fn the_smallest_that_fits_is_found_among_a_hundred_thousand_without_a_scan() {
+    let cache: Cache<ConfigMap> = Cache::default();
+    // By class and size, as volumes would be; what is taken is not in the index.
+    let by_size = cache.index(|map: &ConfigMap| {
+        let data = map.data.clone()?;
+        Some((data.get("class")?.clone(), data.get("size")?.parse::<u64>().ok()?))
+    });
+    for n in 0..100_000u64 {
+        let class = if n % 2 == 0 { "fast" } else { "slow" };
+        let data = [("class".to_owned(), class.to_owned()), ("size".to_owned(), n.to_string())];
+        cache.saw(ConfigMap { data: Some(data.into()), ..map(&n.to_string(), &n.to_string(), n + 1) });
+    }
+    let looked = Mutex::new(0);
+    let fits = |want: u64| {
+        let range = ("fast".to_owned(), want)..=("fast".to_owned(), u64::MAX);
+        by_size.find(range, |_| {
+            *looked.lock() += 1;
+            true
+        })
+    };
+    let found = fits(70_001).unwrap();
+    assert_eq!(found.metadata.name.as_deref(), Some("70002"));
+    cache.wrote(ConfigMap { data: None, ..map("70002", "70002", 200_000) });
+    assert_eq!(fits(70_001).unwrap().metadata.name.as_deref(), Some("70004"));
+    assert!(fits(99_999).is_none());
+    assert_eq!(*looked.lock(), 2);
+}
