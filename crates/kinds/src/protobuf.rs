@@ -1,17 +1,22 @@
-//! Reading Kubernetes' protobuf bodies into the JSON form that everything else works on.
+//! Kubernetes' protobuf bodies, read into the JSON form that everything else works on and written from it.
 //!
 //! Kubernetes' JSON is not the JSON form of its protobuf messages: inline structs, quantities, times and embedded JSON
 //! each have their own shape on either side, and whether a zero is shown depends on whether the Go field is a pointer.
 //! Generated message types (such as the crate k8s-pb has) know none of that, so a table of the fields is needed in any
-//! case; with it, reading the wire is one small generic function, and message types would only add code. Writing is left out:
-//! a client that accepts protobuf accepts JSON too.
+//! case; with it, reading or writing the wire is one small generic function, and message types would only add code.
 
+mod encode;
 mod wire;
+
+#[cfg(test)]
+mod tests;
 
 use crate::types::{Field, Shape, Ty, types};
 use base64::Engine as _;
 use serde_json::{Map, Value};
 use wire::{Reader, Wire};
+
+pub use encode::{encode, watch_frame};
 
 /// The media type of protobuf bodies.
 pub const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
@@ -21,7 +26,7 @@ const MAX_DEPTH: usize = 100;
 
 const MAGIC: &[u8] = b"k8s\0";
 
-/// Why a body could not be read.
+/// Why a body could not be read or written.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Error {
     /// The body does not start with `k8s\0`.
@@ -30,6 +35,9 @@ pub enum Error {
     /// The bytes end in the middle of a value, or a tag, length or value makes no sense.
     #[error("malformed protobuf: {0}")]
     Malformed(&'static str),
+    /// A field of an object to write holds something else than its type says.
+    #[error("field {0:?} does not hold what its type says")]
+    Mismatch(&'static str),
     /// No type is known under this name.
     #[error("no kind {kind:?} is registered for version {api_version:?}")]
     UnknownKind {
@@ -38,6 +46,18 @@ pub enum Error {
         /// The kind of the envelope.
         kind: String,
     },
+}
+
+/// What the message in a body is.
+enum Body {
+    One(usize),
+    /// A list of these.
+    List(usize),
+}
+
+fn body(api_version: &str, kind: &str) -> Option<Body> {
+    let ty = |kind: &str| types().root(api_version, kind);
+    ty(kind).map(Body::One).or_else(|| Some(Body::List(ty(kind.strip_suffix("List")?)?)))
 }
 
 /// Reads `k8s\0` + `runtime.Unknown` + message into a JSON object with `apiVersion` and `kind`.
@@ -59,14 +79,32 @@ pub fn decode(bytes: &[u8]) -> Result<Value, Error> {
             _ => {}
         }
     }
-    let Some(ty) = types().root(&api_version, &kind) else {
+    let Some(body) = body(&api_version, &kind) else {
         return Err(Error::UnknownKind { api_version, kind });
     };
     let mut object = Map::new();
     object.insert("apiVersion".into(), api_version.into());
     object.insert("kind".into(), kind.into());
-    message(ty, raw, &mut object, MAX_DEPTH)?;
+    match body {
+        Body::One(ty) => message(ty, raw, &mut object, MAX_DEPTH)?,
+        Body::List(ty) => list(ty, raw, &mut object)?,
+    }
     Ok(Value::Object(object))
+}
+
+/// Every list has its metadata first and its items second.
+fn list(ty: usize, bytes: &[u8], object: &mut Map<String, Value>) -> Result<(), Error> {
+    let (mut metadata, mut items) = (Value::Object(Map::new()), Vec::new());
+    for entry in Reader::new(bytes) {
+        match entry? {
+            (1, wire) => metadata = value(Ty::Struct(types().list_meta()), wire, MAX_DEPTH)?,
+            (2, wire) => items.push(value(Ty::Struct(ty), wire, MAX_DEPTH)?),
+            _ => {}
+        }
+    }
+    object.insert("metadata".into(), metadata);
+    object.insert("items".into(), Value::Array(items));
+    Ok(())
 }
 
 /// Reads the fields of a message into a JSON object.
@@ -112,7 +150,7 @@ fn one(field: &Field, wire: Wire<'_>, object: &mut Map<String, Value>, depth: us
     let blank = match &read {
         Value::Null => true,
         _ if field.pointer => false,
-        Value::Object(o) => o.is_empty(),
+        Value::Object(o) => matches!(field.ty, Ty::Struct(_)) && o.is_empty(),
         v => field.omit_empty && is_zero(v),
     };
     if !blank {

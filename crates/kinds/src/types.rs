@@ -5,7 +5,7 @@
 //! how the field merges: `lt` list type, `lk` keys of a map list, `mt` map type, `ps` and `pk` strategic patch
 //! strategy and merge key, `d` a default that OpenAPI shows, `w` one that the server writes all the same. Lines that start with `@` open an API package: its alias and its name in OpenAPI.
 //!
-//! One table serves the schemas, the protobuf reader, the stored form and the OpenAPI extensions, so that they cannot
+//! One table serves the schemas, the protobuf reader and writer, the stored form and the OpenAPI extensions, so that they cannot
 //! disagree about a field.
 
 use serde_json::Value;
@@ -125,6 +125,11 @@ impl Types {
                 _ => f(field),
             }
         }
+    }
+
+    /// The metadata of a list.
+    pub(crate) fn list_meta(&self) -> usize {
+        self.by_name["io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"]
     }
 
     /// The JSON schema type's struct, which the `propsOr...` types refer to.
