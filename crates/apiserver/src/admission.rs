@@ -5,7 +5,7 @@ use crate::cluster::Cluster;
 use crate::crd;
 use crate::error::{ApiError, Result};
 use crate::object::{Object, set_finalizers};
-use crate::registry::Resource;
+use crate::registry::{Nature, Resource};
 use lifeboat_schema::quantity::Quantity;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -31,6 +31,7 @@ pub fn on_create(cluster: &Cluster, resource: &Resource, object: &mut Value) -> 
         }
         "persistentvolumes" => add_finalizer(object, PV_PROTECTION),
         "pods" => {
+            check_runtime(cluster, resource, object)?;
             let spec = &mut object["spec"];
             if spec.is_object() && spec["serviceAccountName"].as_str().is_none_or(str::is_empty) {
                 spec["serviceAccountName"] = "default".into();
@@ -58,6 +59,30 @@ pub fn on_update(
         may_grow(cluster, resource, new, old)?;
     }
     Ok(())
+}
+
+/// What its maker should know about a new object: that nothing here will act on it.
+pub fn no_effect(resource: &Resource, object: &Value) -> Option<String> {
+    if &*resource.collection == crd::COLLECTION && object["spec"]["conversion"]["strategy"] == "Webhook" {
+        return Some(
+            "this server calls no conversion webhooks: every version shows the fields as they are stored"
+                .into(),
+        );
+    }
+    match &resource.nature {
+        Nature::BuiltIn(kind) => kind.inert().map(str::to_owned),
+        Nature::Custom(_) => None,
+    }
+}
+
+/// A pod may only ask for a runtime that there is.
+fn check_runtime(cluster: &Cluster, resource: &Resource, pod: &Value) -> Result<()> {
+    let Some(class) = pod["spec"]["runtimeClassName"].as_str() else { return Ok(()) };
+    if cluster.store.get("runtimeclasses.node.k8s.io", "", class).is_some() {
+        return Ok(());
+    }
+    let why = format!("pod rejected: RuntimeClass {class:?} not found");
+    Err(ApiError::forbidden(resource.about(), pod.meta_str("name"), &why))
 }
 
 /// A bound claim grows only if its class lets it.

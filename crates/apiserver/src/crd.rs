@@ -54,7 +54,6 @@ fn resource(definition: &Value, version: &Value, storage: &str) -> Resource {
 
 fn custom(definition: &Value, version: &Value) -> Custom {
     let mut published = version["schema"]["openAPIV3Schema"].clone();
-    let schemaless = published.is_null();
     if published.is_null() {
         published = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     }
@@ -81,7 +80,6 @@ fn custom(definition: &Value, version: &Value) -> Custom {
         // A definition whose schema cannot be parsed is refused when it is written; one stored by an older server
         // must not take the others down with it.
         schema: Schema::parse(&published).unwrap_or_else(|_| Schema::any()),
-        schemaless,
         has_defaults: published.to_string().contains("\"default\":"),
         revision: definition.meta_str("resourceVersion").parse().unwrap_or(u64::MAX),
         has_status: version["subresources"].get("status").is_some_and(|status| !status.is_null()),

@@ -148,16 +148,9 @@ impl Cluster {
                 };
                 metadata["continue"] = next.encode().into();
                 if selection.is_whole() {
-                    let position = (&*last.namespace, &*last.name);
-                    let rest = self.store.page(
-                        &resource.collection,
-                        selection.namespace.as_deref(),
-                        Some(position),
-                        Some(page.revision),
-                        |_| true,
-                        usize::MAX,
-                    );
-                    metadata["remainingItemCount"] = rest.map(|rest| rest.entries.len()).unwrap_or(0).into();
+                    let rest =
+                        self.store.remaining(&resource.collection, selection.namespace.as_deref(), &last);
+                    metadata["remainingItemCount"] = rest.into();
                 }
             }
         }

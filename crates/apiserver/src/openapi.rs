@@ -108,16 +108,15 @@ fn add_custom(schemas: &mut Map<String, Value>, resource: &Resource, custom: &Cu
     if prefix == V2_REF {
         plain_for_v2(&mut schema);
     }
-    if custom.schemaless && prefix == V2_REF {
+    // OpenAPI v2 has no way to say that anything goes at the root, so Kubernetes says nothing there.
+    let anything = prefix == V2_REF && custom.published["x-kubernetes-preserve-unknown-fields"] == true;
+    if anything {
         schema = json!({"type": "object"});
     }
-    let preserving_root = !custom.schemaless
-        && custom.published["x-kubernetes-preserve-unknown-fields"] == true
-        && custom.published.get("properties").is_none();
     if schema.get("type").is_none() {
         schema["type"] = "object".into();
     }
-    if !(prefix == V2_REF && preserving_root) {
+    if !anything {
         schema["properties"]["apiVersion"] = json!({"type": "string", "description": "APIVersion defines the versioned schema of this representation of an object."});
         schema["properties"]["kind"] = json!({"type": "string", "description": "Kind is a string value representing the REST resource this object represents."});
         let metadata = format!("{prefix}io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
@@ -270,7 +269,9 @@ fn operation(resource: &Resource, dialect: Dialect, action: &str, subresource: O
         }
         _ => {}
     }
-    operation["parameters"] = parameters.into();
+    if !parameters.is_empty() {
+        operation["parameters"] = parameters.into();
+    }
     operation
 }
 

@@ -64,8 +64,6 @@ pub struct Custom {
     pub has_defaults: bool,
     /// The version of the definition that this was read from.
     pub revision: u64,
-    /// The definition has no schema at all and says so in OpenAPI.
-    pub schemaless: bool,
     /// The `scale` subresource, if any.
     pub scale: Option<Scale>,
     /// Printer columns.

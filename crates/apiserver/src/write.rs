@@ -114,7 +114,8 @@ impl Cluster {
         if !new.meta_str("resourceVersion").is_empty() {
             return Err(ApiError::untyped("resourceVersion should not be set on objects to be created"));
         }
-        let warnings = self.shape(resource, &mut new, unsound, &document, from_patch, options)?;
+        let mut warnings = self.shape(resource, &mut new, unsound, &document, from_patch, options)?;
+        warnings.extend(admission::no_effect(resource, &new));
         self.check_namespace(at, &new)?;
         for field in
             ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid", "creationTimestamp"]

@@ -314,6 +314,15 @@ impl Store {
         Ok(Page { entries, revision })
     }
 
+    /// How many objects stand after one in the order of a list, now.
+    pub fn remaining(&self, collection: &str, namespace: Option<&str>, after: &Key) -> usize {
+        let state = self.state.lock();
+        let Some(found) = state.collections.get(collection) else { return 0 };
+        let start = Bound::Excluded((after.namespace.clone(), after.name.clone()));
+        let rest = found.objects.range((start, Bound::Unbounded));
+        rest.take_while(|(key, _)| namespace.is_none_or(|namespace| *key.0 == *namespace)).count()
+    }
+
     /// How many objects a collection holds.
     pub fn count(&self, collection: &str) -> usize {
         self.state.lock().collections.get(collection).map_or(0, |found| found.objects.len())
