@@ -93,7 +93,8 @@ impl<C: Controller> Passes<C> {
         self.pause(key, "WouldNotSettle", &format!("it kept going without an end, last with {last}"))
     }
 
-    /// Runs the effects of a turn, and writes the status that goes with them, all at the same time.
+    /// Writes the status that goes with a turn, then runs its effects, all at the same time. The status comes first: people
+    /// see what is being tried, and effects on the same object build on the version that the status made.
     async fn act(
         &self,
         key: &C::Key,
@@ -101,15 +102,21 @@ impl<C: Controller> Passes<C> {
         effects: Vec<C::Effect>,
         status: Option<C::Status>,
     ) -> Turn {
-        let showing = async { self.show(world, status).await.map_err(|error| self.judge("Status", &error)) };
-        let acting = futures::stream::iter(effects)
+        let shown = match self.show(world, status).await {
+            Ok(()) => Turn::Done,
+            Err(error) => self.judge("Status", &error),
+        };
+        if let Turn::Stale = shown {
+            return shown;
+        }
+        let acted = futures::stream::iter(effects)
             .map(|effect| self.perform(key, effect))
             .buffer_unordered(self.settings.effects_at_once)
-            .collect::<Vec<_>>();
-        let (shown, acted) = futures::future::join(showing, acting).await;
+            .collect::<Vec<_>>()
+            .await;
         // The worst news decides what comes next; all effects have run to their end anyway.
         let mut turn = Turn::Done;
-        for news in acted.into_iter().chain([shown.err().unwrap_or(Turn::Done)]) {
+        for news in acted.into_iter().chain([shown]) {
             turn = match (turn, news) {
                 (Turn::Failed(first), Turn::Failed(second)) if second.class > first.class => {
                     Turn::Failed(second)

@@ -53,7 +53,7 @@ macro_rules! on_both {
 
             #[tokio::test]
             async fn real() {
-                let Some(cluster) = $crate::Cluster::real(concat!(module_path!(), "::real")).await else { return };
+                let Some(cluster) = $crate::Cluster::real(concat!(env!("CARGO_PKG_NAME"), " ", module_path!(), "::real")).await else { return };
                 story(&cluster).await;
             }
         }
