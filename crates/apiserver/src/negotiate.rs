@@ -2,6 +2,7 @@
 
 use crate::error::{ApiError, Result};
 use crate::write::Changed;
+use lifeboat_kinds::protobuf;
 use serde_json::Value;
 
 /// What the server can produce.
@@ -46,14 +47,35 @@ impl Range<'_> {
     }
 }
 
+/// How an answer is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// JSON, which objects are stored in: whoever takes it gets it.
+    Json,
+    /// Protobuf, for whoever takes nothing else.
+    Protobuf,
+}
+
+/// The encoding that an Accept header leaves.
+pub fn encoding(accept: &str) -> Encoding {
+    let takes_json = accept.trim().is_empty() || ranges(accept).any(|range| range.is_json());
+    let takes_protobuf = ranges(accept).any(|range| range.kind == protobuf::CONTENT_TYPE);
+    if !takes_json && takes_protobuf { Encoding::Protobuf } else { Encoding::Json }
+}
+
 /// The first form in the Accept header that can be produced.
 pub fn form(accept: &str) -> Result<Form> {
-    for range in ranges(accept).filter(Range::is_json) {
+    let encoding = encoding(accept);
+    let usable = |range: &Range<'_>| match encoding {
+        Encoding::Json => range.is_json(),
+        Encoding::Protobuf => range.kind == protobuf::CONTENT_TYPE,
+    };
+    for range in ranges(accept).filter(usable) {
         let meta = range.parameter("g").is_none_or(|group| group == "meta.k8s.io");
         let version = range.parameter("v").is_none_or(|version| matches!(version, "v1" | "v1beta1"));
         match range.parameter("as") {
             None => return Ok(Form::Object),
-            Some("Table") if meta && version => return Ok(Form::Table),
+            Some("Table") if meta && version && encoding == Encoding::Json => return Ok(Form::Table),
             Some("PartialObjectMetadata" | "PartialObjectMetadataList") if meta && version => {
                 return Ok(Form::Metadata);
             }
@@ -94,7 +116,7 @@ pub fn decode(content_type: &str, body: &[u8]) -> Result<Changed> {
         "" | "application/json" => decode_json(body),
         "application/yaml" => decode_yaml(body),
         "application/vnd.kubernetes.protobuf" => {
-            let object = lifeboat_kinds::protobuf::decode(body).map_err(|error| {
+            let object = protobuf::decode(body).map_err(|error| {
                 ApiError::bad_request(format!("the body could not be decoded as protobuf: {error}"))
             })?;
             Ok(Changed::plain(object))
@@ -171,5 +193,7 @@ mod tests {
         );
         check("application/json;as=Nonsense;v=v1;g=meta.k8s.io", None);
         check("text/html", None);
+        check("application/vnd.kubernetes.protobuf", Some(Form::Object));
+        check("application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1", None);
     }
 }

@@ -7,12 +7,12 @@ use crate::delete::{DeleteOptions, Deleted, returns_object, success};
 use crate::error::{ApiError, Result};
 use crate::fault::Faults;
 use crate::list::{Include, Selection, render_list, render_one, render_value};
-use crate::negotiate::{self, Form};
+use crate::negotiate::{self, Encoding, Form};
 use crate::object::{self, Object};
 use crate::patch::PatchKind;
 use crate::path::{ResourcePath, Verb};
 use crate::query::{Query, WriteOptions};
-use crate::registry::Resource;
+use crate::registry::{Nature, Resource};
 use crate::scale;
 use crate::watch::Watch;
 use crate::write::{At, Changed, Outcome, Written};
@@ -95,6 +95,10 @@ pub fn serve(
     let registry = cluster.registry();
     let resource =
         registry.find(&path.group, &path.version, &path.resource).ok_or_else(ApiError::no_such_path)?;
+    let only_protobuf = negotiate::encoding(call.header(header::ACCEPT)) == Encoding::Protobuf;
+    if only_protobuf && matches!(resource.nature, Nature::Custom(_)) {
+        return Err(negotiate::not_acceptable());
+    }
     let is_namespace = &*resource.collection == "namespaces";
     let namespace = if is_namespace { "" } else { path.namespace.as_str() };
     if !resource.namespaced && !namespace.is_empty() {

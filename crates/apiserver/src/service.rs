@@ -5,7 +5,7 @@ use crate::cluster::{Cluster, Sources, index_stored};
 use crate::control::Control;
 use crate::error::{ApiError, Result};
 use crate::fault::{Asked, ConnectionLost, Faults, RequestFault};
-use crate::negotiate::aggregated_discovery;
+use crate::negotiate::{self, Encoding, aggregated_discovery};
 use crate::path::{self, Target, Verb};
 use crate::query::{Query, WriteOptions};
 use crate::registry::Registry;
@@ -19,6 +19,7 @@ use futures::{FutureExt, StreamExt};
 use http::{HeaderValue, Method, Request, Response, header};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited, StreamBody};
+use lifeboat_kinds::protobuf;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -208,7 +209,9 @@ where
                 Ok(body) => service.serve(&head, body.to_bytes()).await?,
                 Err(_) => Err(ApiError::too_large(MAX_BODY)),
             };
-            let response = answer.unwrap_or_else(|error| failure(&error));
+            let accept =
+                head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+            let response = answer.unwrap_or_else(|error| failure(&error, negotiate::encoding(accept)));
             Ok(if is_head { response.map(|_| full(Bytes::new())) } else { response })
         }
         .boxed()
@@ -229,8 +232,13 @@ fn json_response(code: u16, bytes: Bytes) -> Response<Body> {
     response
 }
 
-fn failure(error: &ApiError) -> Response<Body> {
-    let mut response = json_response(error.code, error.to_status().to_string().into());
+fn failure(error: &ApiError, encoding: Encoding) -> Response<Body> {
+    let status = error.to_status();
+    let mut response = match encoding {
+        Encoding::Json => json_response(error.code, status.to_string().into()),
+        Encoding::Protobuf => protobuf_response(error.code, &status)
+            .unwrap_or_else(|| json_response(error.code, status.to_string().into())),
+    };
     if let Some(seconds) = error.details["retryAfterSeconds"].as_u64() {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
@@ -246,6 +254,13 @@ fn text(code: u16, words: &str) -> Response<Body> {
         .headers_mut()
         .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response
+}
+
+fn protobuf_response(code: u16, object: &Value) -> Option<Response<Body>> {
+    let bytes = protobuf::encode(object).ok()?;
+    let mut response = json_response(code, bytes.into());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(protobuf::CONTENT_TYPE));
+    Some(response)
 }
 
 type Served = Result<Result<Response<Body>>, ConnectionLost>;
@@ -314,7 +329,9 @@ impl Service {
         if lose_answer {
             return Err(ConnectionLost);
         }
-        Ok(answer.map(|answer| into_response(answer)))
+        let accept =
+            call.head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        Ok(answer.and_then(|answer| into_response(answer, negotiate::encoding(accept))))
     }
 
     fn serve_other(
@@ -442,13 +459,23 @@ fn fingerprint(bytes: &[u8]) -> String {
     sha2::Sha256::digest(bytes).iter().take(16).map(|byte| format!("{byte:02X}")).collect()
 }
 
-fn into_response(answer: Answer) -> Response<Body> {
-    let mut response = match answer.events {
-        None => json_response(answer.code, answer.body),
-        Some(events) => {
-            let frames = events.map(|bytes| Ok(http_body::Frame::data(bytes)));
+fn into_response(answer: Answer, encoding: Encoding) -> Result<Response<Body>> {
+    let mut response = match (answer.events, encoding) {
+        (None, Encoding::Json) => json_response(answer.code, answer.body),
+        (None, Encoding::Protobuf) => {
+            let object = crate::object::parse(&answer.body);
+            protobuf_response(answer.code, &object).ok_or_else(negotiate::not_acceptable)?
+        }
+        (Some(events), encoding) => {
+            let in_protobuf = encoding == Encoding::Protobuf;
+            let frames = events.map(move |lines| if in_protobuf { protobuf_frames(&lines) } else { lines });
             let mut response = json_response(answer.code, Bytes::new());
-            *response.body_mut() = StreamBody::new(frames).boxed_unsync();
+            *response.body_mut() =
+                StreamBody::new(frames.map(|bytes| Ok(http_body::Frame::data(bytes)))).boxed_unsync();
+            if in_protobuf {
+                let kind = HeaderValue::from_static("application/vnd.kubernetes.protobuf;stream=watch");
+                response.headers_mut().insert(header::CONTENT_TYPE, kind);
+            }
             response
         }
     };
@@ -462,5 +489,17 @@ fn into_response(answer: Answer) -> Response<Body> {
     if let Some(kind) = answer.content_type {
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     }
-    response
+    Ok(response)
+}
+
+/// Lines of a JSON watch as frames of a protobuf one; kinds without a protobuf form were refused before.
+fn protobuf_frames(lines: &[u8]) -> Bytes {
+    let mut frames = Vec::new();
+    for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let event = crate::object::parse(line);
+        if let Ok(object) = protobuf::encode(&event["object"]) {
+            frames.extend(protobuf::watch_frame(event["type"].as_str().unwrap_or_default(), &object));
+        }
+    }
+    frames.into()
 }
