@@ -72,11 +72,22 @@ impl Server {
     /// # Errors
     /// When a process is gone.
     pub fn memory(&self) -> Result<Vec<(&'static str, u64)>> {
-        let pids = match &self.kind {
+        self.pids().into_iter().map(|(name, pid)| Ok((name, resident(pid)?))).collect()
+    }
+
+    /// Processor time that its processes have used so far.
+    ///
+    /// # Errors
+    /// When a process is gone.
+    pub fn processor_time(&self) -> Result<Duration> {
+        self.pids().into_iter().map(|(_, pid)| processor_time(&pid.to_string())).sum()
+    }
+
+    fn pids(&self) -> Vec<(&'static str, u32)> {
+        match &self.kind {
             Kind::Embedded { process, .. } => vec![("lifeboat", process.pid())],
             Kind::Real(plane) => plane.pids().to_vec(),
-        };
-        pids.into_iter().map(|(name, pid)| Ok((name, resident(pid)?))).collect()
+        }
     }
 }
 
@@ -89,6 +100,24 @@ async fn ready(kubeconfig: &Path) -> Option<Access> {
     let mut connection = access.connect().await.ok()?;
     connection.call(Method::GET, "/readyz", Bytes::new(), StatusCode::OK).await.ok()?;
     Some(access)
+}
+
+/// Processor time of this process: the client.
+///
+/// # Errors
+/// When the system does not tell.
+pub fn own_processor_time() -> Result<Duration> {
+    processor_time("self")
+}
+
+fn processor_time(process: &str) -> Result<Duration> {
+    let path = format!("/proc/{process}/stat");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+    // The name, in parentheses, may hold anything; user and system time are the 12th and 13th field after it.
+    let (_, fields) = text.rsplit_once(')').with_context(|| format!("{path} has no name"))?;
+    let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u64>).sum::<Result<u64, _>>()?;
+    // Linux counts in hundredths of a second here, on every machine.
+    Ok(Duration::from_millis(ticks * 10))
 }
 
 fn resident(pid: u32) -> Result<u64> {

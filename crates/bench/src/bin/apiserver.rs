@@ -13,7 +13,7 @@ use clap::Parser;
 use http::{Method, StatusCode};
 use lifeboat_bench::creates::{self, Load};
 use lifeboat_bench::findings::{Findings, median, millis, percentile};
-use lifeboat_bench::server::Server;
+use lifeboat_bench::server::{Server, own_processor_time};
 use lifeboat_bench::watchers;
 
 #[derive(Parser)]
@@ -56,6 +56,9 @@ struct Measured {
     creates_per_second: f64,
     create_p50: Duration,
     create_p99: Duration,
+    /// Processors kept busy during the creates, by the client and by the server.
+    create_client_cores: f64,
+    create_server_cores: f64,
     event_p50: Duration,
     event_p99: Duration,
     list: Duration,
@@ -73,6 +76,8 @@ impl Measured {
         figure("durable_creates_per_second", self.creates_per_second);
         figure("create_p50_ms", millis(self.create_p50));
         figure("create_p99_ms", millis(self.create_p99));
+        figure("create_client_cores", self.create_client_cores);
+        figure("create_server_cores", self.create_server_cores);
         figure("event_p50_ms_1000_watchers", millis(self.event_p50));
         figure("event_p99_ms_1000_watchers", millis(self.event_p99));
         figure("list_all_objects_ms", millis(self.list));
@@ -140,7 +145,11 @@ async fn measure(side: &Side<'_>, args: &Args) -> Result<Measured> {
     let load = Load { connections: args.connections, streams: args.streams, payload: 512 };
     let warm = args.creates.min(5000);
     creates::run(&server.access, load, "warm", warm).await?;
+    let (client, processes) = (own_processor_time()?, server.processor_time()?);
     let mut timed = creates::run(&server.access, load, "timed", args.creates).await?;
+    let cores = |now: Duration, before: Duration| (now - before).as_secs_f64() / timed.time.as_secs_f64();
+    let create_client_cores = cores(own_processor_time()?, client);
+    let create_server_cores = cores(server.processor_time()?, processes);
     let (create_p50, create_p99) =
         (percentile(&mut timed.latencies, 0.5), percentile(&mut timed.latencies, 0.99));
     println!(
@@ -168,6 +177,8 @@ async fn measure(side: &Side<'_>, args: &Args) -> Result<Measured> {
         creates_per_second: timed.rate(),
         create_p50,
         create_p99,
+        create_client_cores,
+        create_server_cores,
         event_p50,
         event_p99,
         list,
