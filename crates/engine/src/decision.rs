@@ -87,7 +87,7 @@ impl Level {
     }
 }
 
-/// What a controller waits for. `Display` is the sentence that people read, without a full stop at the end of its name in code.
+/// What a controller waits for, mostly an enum. Its `Display` is the sentence that people read.
 pub trait Why: Debug + Display + Serialize + Clone + PartialEq + Send + Sync + 'static {
     /// One CamelCase word, for conditions, events and metrics: the variant's name unless the wire wants another.
     fn reason(&self) -> String {

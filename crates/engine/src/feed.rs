@@ -347,7 +347,8 @@ where
         loop {
             let silence = (Instant::now() + self.settings.watch_for + GRACE).min(until);
             match tokio::time::timeout_at(silence, events.next()).await {
-                Err(_) if Instant::now() >= until => return Ended::Again,
+                // A new picture is due, as the loop will see.
+                Err(_) if Instant::now() >= until => return Ended::Resume,
                 // A server that hangs up without a word is not asked again at once.
                 Err(_) | Ok(None) if heard == 0 => return Ended::Failed(ended_early()),
                 Err(_) | Ok(None) => return Ended::Resume,

@@ -62,7 +62,7 @@ where
         let request = self
             .request(&key)
             .create(&PostParams { field_manager: self.manager(), dry_run: false }, body(object, tried)?);
-        match self.send(&key, request).await {
+        match self.send(request).await {
             // Not the object but what it should live in is missing: that takes a while.
             Err(kube::Error::Api(status)) if status.code == 404 => {
                 Err(EffectError::caused(Class::Transient, tried(), kube::Error::Api(status)))
@@ -90,7 +90,7 @@ where
     ) -> Result<Arc<K>, EffectError> {
         let tried = || format!("patching {} {key}", K::kind(&()));
         let request = self.request(key).patch(&key.name, &self.patch_params(patch), patch);
-        let answer = self.send(key, request).await;
+        let answer = self.send(request).await;
         self.answer(key, tried, answer).await
     }
 
@@ -103,7 +103,7 @@ where
         let tried = || format!("patching the status of {} {key}", K::kind(&()));
         let request =
             self.request(key).patch_subresource("status", &key.name, &self.patch_params(patch), patch);
-        let answer = self.send(key, request).await;
+        let answer = self.send(request).await;
         self.answer(key, tried, answer).await
     }
 
@@ -145,7 +145,7 @@ where
     /// Reads an object from the server and not from the cache: before something that cannot be undone.
     pub async fn read(&self, key: &ObjectKey) -> Result<Option<Arc<K>>, EffectError> {
         let request = self.request(key).get(&key.name, &GetParams::default());
-        match self.send(key, request).await {
+        match self.send(request).await {
             Ok(object) => {
                 self.cache.wrote(object.clone());
                 Ok(Some(Arc::new(object)))
@@ -170,13 +170,12 @@ where
             Part::Whole => self.request(&key).replace(&key.name, &params, body),
             Part::Status => self.request(&key).replace_subresource("status", &key.name, &params, body),
         };
-        let answer = self.send(&key, request).await;
+        let answer = self.send(request).await;
         self.answer(&key, tried, answer).await
     }
 
     async fn send(
         &self,
-        _key: &ObjectKey,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<K, kube::Error> {
         self.client.request(request.map_err(kube::Error::BuildRequest)?).await

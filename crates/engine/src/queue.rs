@@ -32,7 +32,7 @@ pub enum Ended<T> {
     Quiet,
     /// To be looked at again at a time, unless woken before.
     At(T),
-    /// It failed; it comes back after its pause, or after `longer` if that is longer.
+    /// It failed; it comes back after its pause.
     Failed {
         /// The least pause, for failures that a quick retry cannot mend.
         at_least: Duration,
