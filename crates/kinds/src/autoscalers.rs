@@ -1,9 +1,12 @@
 //! Autoscalers have two faces, autoscaling/v1 and autoscaling/v2, and one stored form, v2.
 //!
-//! The older face knows one metric, the use of CPU. What it has no field for travels in annotations, under the names
-//! that Kubernetes gives them, so that reading and writing through it loses nothing.
+//! The older face knows one metric, the use of CPU. What it has no field for travels in annotations, named and written as
+//! Kubernetes does it, so that reading and writing through it loses nothing.
+
+mod metrics;
 
 use crate::json::{Object, blank, object, text};
+use metrics::{Side, rename_keys, to_v1, to_v2};
 use serde_json::{Value, json};
 
 /// Annotation, then the part of a v2 object and the field there that it carries.
@@ -16,17 +19,22 @@ const CARRIED: [(&str, &str, &str); 4] = [
 const TARGET: &str = "targetCPUUtilizationPercentage";
 const CURRENT: &str = "currentCPUUtilizationPercentage";
 
-/// Turns an autoscaling/v1 autoscaler into the v2 form that is stored.
+/// Turns an autoscaling/v1 autoscaler into the v2 form that is stored; one that is in that form already stays as it is.
 pub(crate) fn v1_to_v2(obj: &mut Value) {
     let Value::Object(o) = obj else { return };
     o.insert("apiVersion".into(), "autoscaling/v2".into());
     for (annotation, part, field) in CARRIED {
         let carried = take_annotation(o, annotation).and_then(|s| serde_json::from_str::<Value>(&s).ok());
-        if let Some(carried) =
-            carried.filter(|v| if field == "behavior" { v.is_object() } else { v.is_array() })
-        {
-            object(o, part).insert(field.into(), carried);
-        }
+        let carried = match (field, carried) {
+            ("behavior", Some(v @ Value::Object(_))) => rename_keys(&v, |c| c.to_ascii_lowercase()),
+            ("metrics", Some(Value::Array(items))) => items.iter().map(|m| to_v2(m, Side::Target)).collect(),
+            ("currentMetrics", Some(Value::Array(items))) => {
+                items.iter().map(|m| to_v2(m, Side::Current)).collect()
+            }
+            ("conditions", Some(v @ Value::Array(_))) => v,
+            _ => continue,
+        };
+        object(o, part).insert(field.into(), carried);
     }
     if let Some(Value::Object(spec)) = o.get_mut("spec")
         && let Some(percent) = spec.remove(TARGET)
@@ -52,30 +60,40 @@ pub(crate) fn v2_to_v1(obj: &mut Value) {
     for (annotation, part, field) in CARRIED {
         take_annotation(o, annotation);
         let Some(Value::Object(from)) = o.get_mut(part) else { continue };
-        let Some(mut carried) = from.remove(field) else { continue };
-        let of_cpu = |m: &&Value, pointer: &str| {
-            text(m, "/type") == "Resource"
-                && text(m, "/resource/name") == "cpu"
-                && m.pointer(pointer).is_some()
+        let carried = match (field, from.remove(field)) {
+            ("behavior", Some(v)) => rename_keys(&v, |c| c.to_ascii_uppercase()),
+            ("metrics", Some(Value::Array(items))) => {
+                let pointer = "/resource/target/averageUtilization";
+                if let Some(percent) = items.iter().find_map(|m| of_cpu(m, pointer)) {
+                    from.insert(TARGET.into(), percent.clone());
+                }
+                items
+                    .iter()
+                    .filter(|m| of_cpu(m, pointer).is_none())
+                    .map(|m| to_v1(m, Side::Target))
+                    .collect()
+            }
+            ("currentMetrics", Some(Value::Array(items))) => {
+                let pointer = "/resource/current/averageUtilization";
+                if let Some(percent) = items.iter().rev().find_map(|m| of_cpu(m, pointer)) {
+                    from.insert(CURRENT.into(), percent.clone());
+                }
+                items.iter().map(|m| to_v1(m, Side::Current)).collect()
+            }
+            (_, Some(v)) => v,
+            (_, None) => continue,
         };
-        if let Value::Array(items) = &mut carried {
-            let (pointer, name) = match field {
-                "metrics" => ("/resource/target/averageUtilization", TARGET),
-                _ => ("/resource/current/averageUtilization", CURRENT),
-            };
-            if let Some(percent) = items.iter().find(|m| of_cpu(m, pointer)).and_then(|m| m.pointer(pointer))
-            {
-                from.insert(name.into(), percent.clone());
-            }
-            if field == "metrics" {
-                items.retain(|m| !of_cpu(&m, pointer));
-            }
-        }
         if !blank(Some(&carried)) {
             object(object(o, "metadata"), "annotations")
                 .insert(annotation.into(), carried.to_string().into());
         }
     }
+}
+
+/// A value of a metric, where the metric is about the use of CPU.
+fn of_cpu<'a>(metric: &'a Value, pointer: &str) -> Option<&'a Value> {
+    let cpu = text(metric, "/type") == "Resource" && text(metric, "/resource/name") == "cpu";
+    metric.pointer(pointer).filter(|_| cpu)
 }
 
 fn push(o: &mut Object, key: &str, item: Value) {

@@ -37,9 +37,14 @@ impl Kind {
     /// The cells of one object, one per column, with ages as of `now`.
     #[must_use]
     pub fn row(&self, obj: &Value, now: jiff::Timestamp) -> Vec<Value> {
-        match self.kind {
-            "Pod" => pod::cells(obj, now),
-            kind => cells::cells(kind, obj, now),
+        match (self.kind, self.version) {
+            ("Pod", _) => pod::cells(obj, now),
+            ("HorizontalPodAutoscaler", "v1") => {
+                let mut stored = obj.clone();
+                self.to_stored(&mut stored);
+                cells::cells(self.kind, &stored, now)
+            }
+            (kind, _) => cells::cells(kind, obj, now),
         }
     }
 }

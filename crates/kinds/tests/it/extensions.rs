@@ -118,6 +118,10 @@ fn an_autoscaler_survives_the_older_version() {
     v1.from_stored(&mut older);
     assert_eq!(older["spec"]["targetCPUUtilizationPercentage"], 70);
     assert!(older["spec"].get("metrics").is_none());
+    assert_eq!(
+        older["metadata"]["annotations"]["autoscaling.alpha.kubernetes.io/metrics"],
+        r#"[{"resource":{"name":"memory","targetAverageValue":"1Gi"},"type":"Resource"}]"#
+    );
     v1.to_stored(&mut older);
     assert_eq!(older, v2);
 }

@@ -119,6 +119,10 @@ proptest! {
             };
             let (mut new, old) = (made(&a), made(&b));
             let _ = kind.selectable_fields(&new);
+            let _ = lifeboat_kinds::protobuf::encode(&new);
+            let mut converted = new.clone();
+            kind.from_stored(&mut converted);
+            kind.to_stored(&mut converted);
             prop_assert_eq!(kind.row(&new, now()).len(), kind.columns().len());
             let _ = kind.validate_create(&new);
             kind.default(&mut new);

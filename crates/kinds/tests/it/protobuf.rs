@@ -1,6 +1,6 @@
-//! Bodies as Go clients encode them, decoded.
+//! Bodies as Go encodes them, read and written.
 
-use lifeboat_kinds::protobuf::{Error, decode};
+use lifeboat_kinds::protobuf::{Error, decode, encode};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -35,6 +35,23 @@ fn decodes_to_the_json_of_the_same_object() {
         strip(&mut expected);
         assert_eq!(decode(&bytes(fixture[1])).unwrap(), expected, "{}", fixture[0]);
     }
+}
+
+#[test]
+fn writes_the_bytes_that_go_writes() {
+    for fixture in FIXTURES.lines().collect::<Vec<_>>().chunks(3) {
+        let object: Value = serde_json::from_str(fixture[2]).unwrap();
+        assert_eq!(encode(&object).unwrap(), bytes(fixture[1]), "{}", fixture[0]);
+    }
+}
+
+#[test]
+fn refuses_to_write_what_no_type_fits() {
+    let custom = json!({ "apiVersion": "a/v1", "kind": "B" });
+    assert!(matches!(encode(&custom), Err(Error::UnknownKind { .. })));
+    assert!(matches!(encode(&json!([])), Err(Error::UnknownKind { .. })));
+    let wrong = json!({ "apiVersion": "v1", "kind": "Pod", "spec": { "containers": {} } });
+    assert_eq!(encode(&wrong), Err(Error::Mismatch("containers")));
 }
 
 #[test]
