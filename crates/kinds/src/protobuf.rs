@@ -151,6 +151,8 @@ fn one(field: &Field, wire: Wire<'_>, object: &mut Map<String, Value>, depth: us
         Value::Null => true,
         _ if field.pointer => false,
         Value::Object(o) => matches!(field.ty, Ty::Struct(_)) && o.is_empty(),
+        // A struct in Go, and so never omitted.
+        _ if field.ty == Ty::IntOrString => false,
         v => field.omit_empty && is_zero(v),
     };
     if !blank {

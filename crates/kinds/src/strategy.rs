@@ -4,7 +4,8 @@
 //! resourceVersion, deletionTimestamp, managedFields) is not handled here, except that the generation is.
 //!
 //! A status write takes the metadata of the body too: Kubernetes lets labels, annotations, finalizers and owner references through
-//! there. Exceptions: VolumeAttachment and the kinds that tune the server keep all of it, Deployment keeps its labels, Pod keeps its owner references.
+//! there. Exceptions: VolumeAttachment and the kinds that tune the server keep all of it, Deployment keeps its labels, Pod
+//! keeps its owner references.
 
 mod certificates;
 mod per_kind;
