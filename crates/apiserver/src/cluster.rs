@@ -22,6 +22,7 @@ pub struct Sources {
 impl Sources {
     /// The machine's clock and random numbers.
     pub fn system() -> Self {
+        #[expect(clippy::disallowed_methods, reason = "this is where time and chance come in from outside")]
         Self { now: Arc::new(Timestamp::now), random: Arc::new(|| uuid::Uuid::new_v4().into_bytes()) }
     }
 
@@ -59,9 +60,12 @@ pub struct Cluster {
     /// Time and chance.
     pub sources: Sources,
     registry: RwLock<Arc<Registry>>,
-    /// What each definition serves, by name and the version it was read at: schemas are dear to parse.
-    definitions: Mutex<BTreeMap<Arc<str>, (u64, Vec<Arc<Resource>>)>>,
+    /// Kept because schemas are dear to parse.
+    definitions: Mutex<Definitions>,
 }
+
+/// What each definition serves, with the version it was read at.
+type Definitions = BTreeMap<Arc<str>, (u64, Vec<Arc<Resource>>)>;
 
 impl Cluster {
     /// A cluster over a store, serving the definitions that the store already has.

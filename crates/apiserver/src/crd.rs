@@ -3,7 +3,7 @@
 use crate::cluster::Cluster;
 use crate::object::{Object, set_condition, set_finalizers};
 use crate::query::WriteOptions;
-use crate::registry::{Custom, Nature, PrinterColumn, Resource, Scale, api_version, collection};
+use crate::registry::{Custom, Nature, PrinterColumn, Registry, Resource, Scale, api_version, collection};
 use crate::write::{At, Changed, rfc3339};
 use lifeboat_schema::{Schema, jsonpath::JsonPath};
 use serde_json::{Value, json};
@@ -156,12 +156,12 @@ impl Cluster {
     pub(crate) fn establish(&self, name: &str) {
         let registry = self.registry();
         let Some(resource) = registry.of_collection(COLLECTION).cloned() else { return };
-        let others = self.list_all(COLLECTION);
+        let clash = self.find(COLLECTION, "", name).and_then(|definition| name_taken(&registry, &definition));
         let now = rfc3339(self.now());
         let at = At { subresource: "status", ..At::object(&resource, "", name) };
         let written = self.update(at, &WriteOptions::internal("kube-apiserver"), |old| {
             let mut new = old.cloned().ok_or_else(|| at.not_found())?;
-            observe_names(&mut new, &others, &now);
+            observe_names(&mut new, clash.as_ref(), &now);
             Ok(Changed::plain(new))
         });
         // Deleted meanwhile: there is nothing left to establish.
@@ -188,21 +188,35 @@ impl Cluster {
     }
 }
 
-fn observe_names(definition: &mut Value, all: &[Value], now: &str) {
-    let group = definition["spec"]["group"].clone();
+/// The first name of a definition that another one of its group already has.
+fn name_taken(registry: &Registry, definition: &Value) -> Option<(&'static str, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (group, names) = (text(&definition["spec"]["group"]), &definition["spec"]["names"]);
+    let versions = registry.groups().get(&group)?;
+    let served = versions.iter().flat_map(|version| registry.of_version(&group, version));
+    for other in served {
+        let Nature::Custom(custom) = &other.nature else { continue };
+        if custom.definition == definition.meta_str("name") {
+            continue;
+        }
+        let theirs = [
+            ("plural", &other.plural),
+            ("singular", &other.singular),
+            ("kind", &other.kind),
+            ("listKind", &other.list_kind),
+        ];
+        let clash =
+            theirs.into_iter().find(|(field, name)| !name.is_empty() && text(&names[*field]) == **name);
+        if let Some((field, name)) = clash {
+            return Some((field, name.clone()));
+        }
+    }
+    None
+}
+
+fn observe_names(definition: &mut Value, taken: Option<&(&'static str, String)>, now: &str) {
     let names = definition["spec"]["names"].clone();
-    let me = definition.meta_str("name").to_owned();
-    let taken = all
-        .iter()
-        .filter(|other| other.meta_str("name") != me && other["spec"]["group"] == group)
-        .find_map(|other| {
-            let theirs = &other["status"]["acceptedNames"];
-            let clash = ["plural", "singular", "kind", "listKind"]
-                .into_iter()
-                .find(|field| !names[field].is_null() && names[field] == theirs[field]);
-            clash.map(|field| (field, names[field].as_str().unwrap_or_default().to_owned()))
-        });
-    let (accepted, established) = match &taken {
+    let (accepted, established) = match taken {
         None => (
             json!({"type": "NamesAccepted", "status": "True", "reason": "NoConflicts", "message": "no conflicts found"}),
             json!({"type": "Established", "status": "True", "reason": "InitialNamesAccepted", "message": "the initial names have been accepted"}),

@@ -121,14 +121,14 @@ impl Cluster {
         let held = !new.finalizers().is_empty() || grace > 0 || (is_namespace && holds_namespace(&new));
         if !held {
             if options.dry_run {
-                return Ok(Some(Deleted::Gone(at.resource.from_stored(new))));
+                return Ok(Some(Deleted::Gone(at.resource.shown(new))));
             }
             let last = new.clone();
             let removed =
                 self.store.remove(&entry.key, entry.revision, now, |revision| object::render(last, revision));
             return Ok(removed.ok().map(|entry| {
                 self.after_write(at.resource, &entry);
-                Deleted::Gone(at.resource.from_stored(object::parse(&entry.json)))
+                Deleted::Gone(at.resource.shown(object::parse(&entry.json)))
             }));
         }
         let until = now + jiff::SignedDuration::from_secs(grace);
@@ -150,7 +150,7 @@ impl Cluster {
             new["status"]["phase"] = "Terminating".into();
         }
         if options.dry_run || new == old {
-            return Ok(Some(Deleted::Marked(at.resource.from_stored(new))));
+            return Ok(Some(Deleted::Marked(at.resource.shown(new))));
         }
         let index = object::index_of(&new, at.resource.fields(&new));
         let put = self.store.put(&entry.key, Expect::Revision(entry.revision), now, |revision| {
@@ -158,7 +158,7 @@ impl Cluster {
         });
         Ok(put.ok().map(|entry| {
             self.after_write(at.resource, &entry);
-            Deleted::Marked(at.resource.from_stored(object::parse(&entry.json)))
+            Deleted::Marked(at.resource.shown(object::parse(&entry.json)))
         }))
     }
 }

@@ -226,7 +226,7 @@ pub fn too_old(asked: u64, oldest: u64) -> ApiError {
 pub fn render_one(resource: &Resource, entry: &Entry, form: Form, include: Include, now: Timestamp) -> Bytes {
     match form {
         Form::Object if resource.serves_as_stored(entry) => entry.json.clone(),
-        _ => render_value(resource, resource.from_stored(object::parse(&entry.json)), form, include, now),
+        _ => render_value(resource, resource.shown(object::parse(&entry.json)), form, include, now),
     }
 }
 
@@ -258,7 +258,7 @@ pub fn render_list(
     now: Timestamp,
 ) -> Bytes {
     let Listed { entries, metadata } = listed;
-    let objects = || entries.iter().map(|entry| resource.from_stored(object::parse(&entry.json)));
+    let objects = || entries.iter().map(|entry| resource.shown(object::parse(&entry.json)));
     match form {
         Form::Table => to_bytes(&table(resource, objects().collect(), metadata, include, now)),
         Form::Metadata => to_bytes(&json!({
@@ -292,7 +292,7 @@ pub fn render_list(
                         _ => out.extend_from_slice(&entry.json),
                     }
                 } else {
-                    out.extend_from_slice(&to_bytes(&resource.from_stored(object::parse(&entry.json))));
+                    out.extend_from_slice(&to_bytes(&resource.shown(object::parse(&entry.json))));
                 }
             }
             out.extend_from_slice(b"]}");

@@ -3,7 +3,6 @@
 use crate::error::{ApiError, Result};
 use crate::write::Changed;
 use lifeboat_kinds::protobuf;
-use serde_json::Value;
 
 /// What the server can produce.
 const PRODUCES: &str =

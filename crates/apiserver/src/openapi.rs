@@ -262,10 +262,10 @@ fn operation(resource: &Resource, dialect: Dialect, action: &str, subresource: O
     });
     match dialect {
         Dialect::V3 if writes => {
-            operation["requestBody"] = json!({"required": true, "content": {"*/*": {"schema": schema}}})
+            operation["requestBody"] = json!({"required": true, "content": {"*/*": {"schema": schema}}});
         }
         Dialect::V2 if writes => {
-            parameters.push(json!({"name": "body", "in": "body", "required": true, "schema": schema}))
+            parameters.push(json!({"name": "body", "in": "body", "required": true, "schema": schema}));
         }
         _ => {}
     }

@@ -4,6 +4,7 @@
 use crate::error::{ApiError, Result};
 use lifeboat_schema::FieldError;
 use percent_encoding::percent_decode_str;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -131,6 +132,8 @@ pub struct WriteOptions {
     pub force: bool,
     /// How unknown fields are treated.
     pub validation: FieldValidation,
+    /// Who writes, where an object records it.
+    pub requester: Value,
 }
 
 impl WriteOptions {
@@ -150,12 +153,19 @@ impl WriteOptions {
         if manager.len() > 128 {
             return Err(ApiError::invalid_option("PatchOptions", FieldError::too_long("fieldManager", 128)));
         }
-        Ok(Self { dry_run: dry_run(query.all("dryRun"))?, manager, force: query.flag("force"), validation })
+        let dry_run = dry_run(query.all("dryRun"))?;
+        Ok(Self { dry_run, manager, force: query.flag("force"), validation, requester: Value::Null })
     }
 
     /// Options for what the server itself writes.
     pub fn internal(manager: &str) -> Self {
-        Self { dry_run: false, manager: manager.into(), force: false, validation: FieldValidation::Ignore }
+        Self {
+            dry_run: false,
+            manager: manager.into(),
+            force: false,
+            validation: FieldValidation::Ignore,
+            requester: Value::Null,
+        }
     }
 }
 

@@ -208,8 +208,8 @@ impl Resource {
 
     /// Brings an object of this version into the form it is stored in.
     pub fn to_stored(&self, mut object: Value) -> Value {
-        if let Nature::BuiltIn(Kind { storage: Storage::As { .. }, .. }) = &self.nature {
-            lifeboat_kinds::events_v1_to_core(&mut object);
+        if let Nature::BuiltIn(kind) = &self.nature {
+            kind.to_stored(&mut object);
             return object;
         }
         if self.stored_version != self.api_version {
@@ -219,9 +219,9 @@ impl Resource {
     }
 
     /// Brings a stored object into this version.
-    pub fn from_stored(&self, mut object: Value) -> Value {
-        if let Nature::BuiltIn(Kind { storage: Storage::As { .. }, .. }) = &self.nature {
-            lifeboat_kinds::core_to_events_v1(&mut object);
+    pub fn shown(&self, mut object: Value) -> Value {
+        if let Nature::BuiltIn(kind) = &self.nature {
+            kind.from_stored(&mut object);
             return object;
         }
         if self.stored_version != self.api_version {
@@ -286,6 +286,13 @@ impl Resource {
         match &self.nature {
             Nature::BuiltIn(kind) => kind.prepare_update(new, old, subresource),
             Nature::Custom(custom) => custom.prepare_update(new, old, subresource),
+        }
+    }
+
+    /// Writes who asks for a certificate: nobody may claim to be somebody else.
+    pub fn record_requester(&self, new: &mut Value, user: &Value) {
+        if let Nature::BuiltIn(kind) = &self.nature {
+            kind.record_requester(new, user);
         }
     }
 

@@ -162,7 +162,11 @@ pub fn serve(
         Verb::Create if path.name.is_empty() && path.subresource.is_empty() => {
             let body = call.decode()?;
             auth::check_escalation(cluster, &call.user, &resource.collection, namespace, &body.object)?;
-            written(cluster, call, resource, cluster.create(at, body, &call.options()?)?)
+            let mut options = call.options()?;
+            if resource.kind == "CertificateSigningRequest" {
+                options.requester = call.user.to_json();
+            }
+            written(cluster, call, resource, cluster.create(at, body, &options)?)
         }
         Verb::Create => Err(ApiError::method_not_allowed()),
         Verb::Update => update(cluster, call, at),
@@ -263,7 +267,7 @@ fn written(cluster: &Cluster, call: &Call<'_>, resource: &Resource, written: Wri
     let body = match &written.object {
         Outcome::Stored(entry) => render_one(resource, entry, form, include, cluster.now()),
         Outcome::Dry(value) => {
-            render_value(resource, resource.from_stored(value.clone()), form, include, cluster.now())
+            render_value(resource, resource.shown(value.clone()), form, include, cluster.now())
         }
     };
     let mut answer = Answer::json(if written.created { 201 } else { 200 }, body);
@@ -301,7 +305,7 @@ fn serve_scale(cluster: &Cluster, call: &Call<'_>, at: At<'_>) -> Result<Answer>
         Verb::Get => {
             let found =
                 cluster.find(&resource.collection, at.namespace, at.name).ok_or_else(|| at.not_found())?;
-            Ok(Answer::value(200, &now(&resource.from_stored(found))))
+            Ok(Answer::value(200, &now(&resource.shown(found))))
         }
         Verb::Update | Verb::Patch => {
             let body = match call.verb {
@@ -316,7 +320,7 @@ fn serve_scale(cluster: &Cluster, call: &Call<'_>, at: At<'_>) -> Result<Answer>
                 };
                 Ok(Changed::plain(scale::set(resource, old, &wanted)?))
             })?;
-            Ok(Answer::value(200, &now(&resource.from_stored(updated.object.value()))))
+            Ok(Answer::value(200, &now(&resource.shown(updated.object.value()))))
         }
         _ => Err(ApiError::method_not_allowed()),
     }

@@ -187,10 +187,12 @@ impl Front {
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let graceful = GracefulShutdown::new();
         let mut stop = std::pin::pin!(stop);
+        let mut connections = tokio::task::JoinSet::new();
         loop {
             let accepted = tokio::select! {
                 biased;
                 () = &mut stop => break,
+                Some(_) = connections.join_next() => continue,
                 accepted = self.listener.accept() => accepted,
             };
             let Ok((stream, _)) = accepted else {
@@ -202,7 +204,7 @@ impl Front {
             let _ = stream.set_nodelay(true);
             let (acceptor, server, watcher) =
                 (self.acceptor.clone(), self.server.clone(), graceful.watcher());
-            tokio::spawn(async move {
+            connections.spawn(async move {
                 let Ok(Ok(tls)) = tokio::time::timeout(HANDSHAKE_WITHIN, acceptor.accept(stream)).await
                 else {
                     return;

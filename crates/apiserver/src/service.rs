@@ -129,6 +129,13 @@ impl ApiServer {
             let wanted = serde_json::to_value(definition).map_err(ApiError::internal)?;
             let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
             let at = At::object(resource, "", name);
+            // What is there already, defaults and all, is not worth a write.
+            let mut filled = wanted.clone();
+            resource.default(&mut filled);
+            let stored = cluster.find(crd::COLLECTION, "", name);
+            if stored.is_some_and(|stored| stored["spec"] == filled["spec"]) {
+                continue;
+            }
             cluster.update(at, &options, |old| {
                 let mut new = wanted.clone();
                 if let Some(old) = old {

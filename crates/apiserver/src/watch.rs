@@ -242,7 +242,7 @@ impl Watcher {
 
     fn send_object(&mut self, kind: &str, stored: Value) {
         let resource = self.watch.resource.clone();
-        let object = resource.from_stored(stored);
+        let object = resource.shown(stored);
         let shown = match self.watch.form {
             Form::Object => object,
             Form::Metadata => partial(object),

@@ -135,6 +135,9 @@ impl Cluster {
         }
         admission::on_create(self, resource, &mut new)?;
         resource.prepare_create(&mut new);
+        if !options.requester.is_null() {
+            resource.record_requester(&mut new, &options.requester);
+        }
         object::tidy_meta(&mut new);
         set_meta(&mut new, "uid", Some(self.new_uid().into()));
         set_meta(&mut new, "creationTimestamp", Some(rfc3339(now).into()));
@@ -192,7 +195,7 @@ impl Cluster {
                 let body = change(None)?;
                 return self.create(at, body, options);
             };
-            let old = resource.from_stored(object::parse(&entry.json));
+            let old = resource.shown(object::parse(&entry.json));
             let body = change(Some(&old))?;
             match self.replace(at, &entry, &old, body, options)? {
                 Some(written) => return Ok(written),
@@ -328,10 +331,10 @@ impl Cluster {
             return Ok(());
         }
         let namespaces = About { group: "", resource: "namespaces", kind: "Namespace" };
-        let Some(namespace) = self.find("namespaces", "", at.namespace) else {
+        let Some(namespace) = self.store.get("namespaces", "", at.namespace) else {
             return Err(ApiError::not_found(namespaces, at.namespace));
         };
-        if namespace.is_deleting() || namespace["status"]["phase"] == "Terminating" {
+        if namespace.index.deleting {
             return Err(ApiError::namespace_terminating(
                 at.resource.about(),
                 new.meta_str("name"),

@@ -71,6 +71,8 @@ fn check_names(names: &[String]) -> anyhow::Result<()> {
 }
 
 async fn serve(args: &Args, scratch: Option<&Path>) -> anyhow::Result<()> {
+    // Made once: deriving the schemas takes longer than everything else at the start.
+    let definitions = if args.bare { Vec::new() } else { definitions()? };
     let mut clusters = Vec::new();
     for (i, name) in args.clusters.iter().enumerate() {
         let mut address = args.listen;
@@ -80,7 +82,7 @@ async fn serve(args: &Args, scratch: Option<&Path>) -> anyhow::Result<()> {
         }
         let folder = args.data.as_ref().map(|data| data.join(name));
         clusters.push(
-            start(name, folder.as_deref(), address, args.bare)
+            start(name, folder.as_deref(), address, &definitions)
                 .await
                 .with_context(|| format!("starting cluster {name}"))?,
         );
@@ -133,7 +135,7 @@ async fn start(
     name: &str,
     folder: Option<&Path>,
     address: SocketAddr,
-    bare: bool,
+    definitions: &[serde_json::Value],
 ) -> anyhow::Result<Cluster> {
     let authority = match folder {
         Some(folder) => Authority::load(&folder.join("pki"))?,
@@ -147,12 +149,15 @@ async fn start(
         root_ca: authority.certificate().to_owned(),
         ..Config::default()
     })?;
-    if !bare {
-        server.install(&lifeboat_api::crds()).context("installing Lifeboat's definitions")?;
-    }
+    server.install(definitions).context("installing Lifeboat's definitions")?;
     let admin = authority.client(&User::admin())?;
     let front = Front::listen(server.clone(), &authority, address).await?;
     Ok(Cluster { name: name.to_owned(), authority, admin, server, front })
+}
+
+fn definitions() -> anyhow::Result<Vec<serde_json::Value>> {
+    let values: Result<_, _> = lifeboat_api::crds().iter().map(serde_json::to_value).collect();
+    values.context("writing Lifeboat's definitions as JSON")
 }
 
 /// Tokens must stay good over a restart, so their key is kept beside the data.

@@ -128,7 +128,7 @@ fn look_up(cluster: &Cluster, dependent: At<'_>, owner: &Value) -> Owner {
 fn keep_owners(cluster: &Cluster, at: At<'_>, object: &Value, kept: &[Value]) {
     let uid = object.meta_str("uid");
     change(cluster, at, uid, |new| {
-        set_meta(new, "ownerReferences", (!kept.is_empty()).then(|| kept.to_vec().into()))
+        set_meta(new, "ownerReferences", (!kept.is_empty()).then(|| kept.to_vec().into()));
     });
 }
 

@@ -52,13 +52,13 @@ async fn leaving_a_selection_is_a_deletion_and_entering_it_an_addition() {
     while seen.len() < 3 {
         match events.try_next().await.expect("no error").expect("an event") {
             WatchEvent::Added(object) => {
-                seen.push(("added", object.metadata.labels.unwrap_or_default()["k"].clone()))
+                seen.push(("added", object.metadata.labels.unwrap_or_default()["k"].clone()));
             }
             WatchEvent::Modified(object) => {
-                seen.push(("modified", object.metadata.labels.unwrap_or_default()["k"].clone()))
+                seen.push(("modified", object.metadata.labels.unwrap_or_default()["k"].clone()));
             }
             WatchEvent::Deleted(object) => {
-                seen.push(("deleted", object.metadata.labels.unwrap_or_default()["k"].clone()))
+                seen.push(("deleted", object.metadata.labels.unwrap_or_default()["k"].clone()));
             }
             WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {}
         }

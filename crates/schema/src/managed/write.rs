@@ -7,6 +7,7 @@ use super::walk::{Comparison, reconcile};
 use super::{Manager, STRIPPED};
 use crate::Schema;
 use serde_json::{Value, json};
+use std::sync::LazyLock;
 
 /// How many managers are kept that only update; the oldest beyond that become one.
 const MAX_UPDATERS: usize = 10;
@@ -46,7 +47,8 @@ pub(super) fn record(
         entry.fields = reconcile(kind, &entry.fields).difference(&set).difference(&change.removed);
     }
     managed.retain(|_, entry| !entry.fields.is_empty());
-    let set = set.difference(&FieldSet::of_paths(STRIPPED));
+    static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_paths(STRIPPED));
+    let set = set.difference(&UNOWNED);
     if set.is_empty() {
         return;
     }
