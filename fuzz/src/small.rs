@@ -55,8 +55,14 @@ fn selectors(text: &str) {
     }
     if let Ok(selector) = FieldSelector::parse(text) {
         let printed = selector.to_string();
-        let again = FieldSelector::parse(&printed);
-        assert_eq!(again.as_ref(), Ok(&selector), "{text:?} prints as {printed:?}");
+        let again = FieldSelector::parse(&printed).unwrap_or_else(|why| panic!("{text:?}: {why}"));
+        // Terms are sorted as they are written, and there are several ways to write one.
+        let sorted = |selector: &FieldSelector| {
+            let mut terms: Vec<String> = selector.terms.iter().map(|term| format!("{term:?}")).collect();
+            terms.sort_unstable();
+            terms
+        };
+        assert_eq!(sorted(&again), sorted(&selector), "{text:?} prints as {printed:?}");
         let all = selector.terms.iter().map(|term| (term.field.clone(), term.value.clone())).collect();
         selector.matches(&all);
         for term in &selector.terms {
@@ -85,7 +91,8 @@ fn label_selector(selector: &LabelSelector, labels: &Value) {
 /// When a promise is broken.
 pub fn quantity(data: &[u8]) {
     let texts: Vec<String> = match Input::read(data, "\n") {
-        Input::Text(parts) => parts.into_iter().map(str::to_owned).collect(),
+        // Each is compared with each: a few are enough.
+        Input::Text(parts) => parts.into_iter().take(8).map(str::to_owned).collect(),
         Input::Choices(mut source) => (0..2)
             .map(|_| {
                 let sign = source.pick(&["", "+", "-"]);
@@ -110,8 +117,14 @@ pub fn quantity(data: &[u8]) {
     for one in &parsed {
         let printed = one.to_string();
         let again = Quantity::parse(&printed).unwrap_or_else(|why| panic!("{printed:?}: {why}"));
-        assert_eq!(again.cmp(one), std::cmp::Ordering::Equal, "{texts:?}: {one:?} prints as {printed:?}");
-        assert_eq!(again.to_string(), printed, "{texts:?}");
+        // Beyond that, whether a number is capped depends on how it is written, in Kubernetes too.
+        if one.value().unsigned_abs() < i64::MAX.unsigned_abs() {
+            assert_eq!(again.cmp(one), std::cmp::Ordering::Equal, "{texts:?}: {one:?} prints as {printed:?}");
+            // A fraction of a binary unit prints without one, and so may print once more in another way.
+            let settled = again.to_string();
+            let last = Quantity::parse(&settled).map(|last| last.to_string());
+            assert_eq!(last.as_ref(), Ok(&settled), "{texts:?}");
+        }
         let _ = (one.milli_value(), one.is_zero(), one.is_negative());
         for other in &parsed {
             if one <= other {

@@ -7,6 +7,7 @@
 use clap::Parser;
 use lifeboat_fuzz::mutate::{self, Chance};
 use lifeboat_fuzz::{TARGETS, Target};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -36,6 +37,9 @@ struct Args {
     /// The most time that one input may take.
     #[arg(long, default_value_t = 20)]
     max_input_seconds: u64,
+    /// Goes on after a panic, and tells every place that panics once.
+    #[arg(long)]
+    keep_going: bool,
     /// Runs this one input instead: hexadecimal digits, or @FILE.
     #[arg(long)]
     input: Option<String>,
@@ -90,6 +94,7 @@ fn watch(args: &Args, target: &str) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|why| trouble("finding this program", why))?;
     let mut child = Command::new(program)
         .args([target, "--seconds", &args.seconds.to_string(), "--seed", &args.seed.to_string()])
+        .args(args.keep_going.then_some("--keep-going"))
         .arg("--child")
         .arg(&file)
         .spawn()
@@ -147,6 +152,7 @@ fn child(args: &Args, (name, run): Target, file: &Path) -> Result<(), String> {
     let begin = Instant::now();
     let mut slowest = (Duration::ZERO, Vec::new());
     let mut count = 0_u64;
+    let mut failures = BTreeSet::new();
     while begin.elapsed() < Duration::from_secs(args.seconds) {
         // The seeds as they are come first.
         let input = match seeds.get(count as usize) {
@@ -157,8 +163,17 @@ fn child(args: &Args, (name, run): Target, file: &Path) -> Result<(), String> {
         write_input(&file, count, &input).map_err(|why| format!("writing the input down: {why}"))?;
         let start = Instant::now();
         if catch_unwind(AssertUnwindSafe(|| run(&input))).is_err() {
-            let told = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            return Err(told.lines().take(60).collect::<Vec<_>>().join("\n"));
+            let told = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+            // The frames of std are nobody's news.
+            let of_std = |line: &&str| line.contains("at /rustc/") || line.contains("std::panicking");
+            let lines = told.lines().filter(|line| line.starts_with("panicked") || !of_std(line));
+            let why = lines.take(60).collect::<Vec<_>>().join("\n");
+            if !args.keep_going {
+                return Err(why);
+            }
+            if failures.insert(place(&told)) {
+                eprintln!("{name}: {why}\ninput {count}:\n{}\n", hex(&input));
+            }
         }
         let taken = start.elapsed();
         if taken > slowest.0 {
@@ -170,7 +185,16 @@ fn child(args: &Args, (name, run): Target, file: &Path) -> Result<(), String> {
     let shown = &slowest.1[..slowest.1.len().min(SHOWN)];
     let more = if shown.len() < slowest.1.len() { "..." } else { "" };
     println!("{name}: the slowest took {:?}: {}{more}", slowest.0, hex(shown));
-    Ok(())
+    if failures.is_empty() { Ok(()) } else { Err(format!("{} different failures", failures.len())) }
+}
+
+/// Where a panic came from: its own line, the beginning of what it says, and the first frame in our crates.
+fn place(told: &str) -> String {
+    let mut lines = told.lines();
+    let own = lines.next().unwrap_or_default();
+    let words: String = lines.next().unwrap_or_default().chars().take(40).collect();
+    let frame = lines.find(|line| line.contains("/crates/")).unwrap_or_default();
+    format!("{own}\n{words}\n{frame}")
 }
 
 fn write_input(file: &File, count: u64, input: &[u8]) -> std::io::Result<()> {

@@ -4,7 +4,7 @@ use super::ask::{Ask, DEFINITION};
 use http_body_util::BodyExt;
 use lifeboat_apiserver::{ApiServer, Body, Config, Service, Sources, User};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 use std::time::Duration;
 use tower::ServiceExt;
@@ -23,6 +23,8 @@ pub struct World {
     control: tokio::task::JoinHandle<()>,
     /// The key and revision of each object, as seen last.
     seen: BTreeMap<String, u64>,
+    /// The objects that the input has changed.
+    touched: BTreeSet<String>,
     revision: u64,
 }
 
@@ -69,7 +71,8 @@ impl World {
         server.install(&[&*DEFINITION]).expect("invariant: the definition is sound");
         let control = tokio::spawn(server.control());
         let service = server.service_as(User::admin());
-        let mut world = Self { server, service, control, seen: BTreeMap::new(), revision: 0 };
+        let mut world =
+            Self { server, service, control, seen: BTreeMap::new(), touched: BTreeSet::new(), revision: 0 };
         for (path, object) in fixtures() {
             let mut object = object.clone();
             object["metadata"] = json!({"name": "a", "labels": {"app": "a"}});
@@ -82,6 +85,7 @@ impl World {
             let code = world.serve(&ask).await;
             assert_eq!(code, Some(201), "{path}");
         }
+        world.touched.clear();
         world
     }
 
@@ -107,7 +111,7 @@ impl World {
         let of =
             response.headers().get("content-type").map_or("", |value| value.to_str().unwrap_or_default());
         let is_json = of.starts_with("application/json");
-        let watching = ask.method == "GET" && ask.target.contains("watch");
+        let watching = is_json && ask.method == "GET" && ask.target.contains("watch");
         let body = read(response.into_body(), watching, ask).await;
         assert!((200..600).contains(&code), "status {code} for\n{}", ask.to_text());
         let told = || format!("{code} {}\nfor\n{}", String::from_utf8_lossy(&body), ask.to_text());
@@ -124,6 +128,7 @@ impl World {
             let whole = ask.method == "DELETE" && code >= 400;
             // A collection is deleted one by one: what went before the failure is gone.
             assert!(code < 400 || whole, "a refused request changed something: {}", told());
+            assert!(!is_dry(&ask.target), "a dry run changed something: {}", told());
             assert!(!reads, "a read changed something: {}", told());
         }
         self.check_changed(&told());
@@ -162,6 +167,7 @@ impl World {
                     object.value["kind"].is_string() && object.value["apiVersion"].is_string(),
                     "{place} after {told}"
                 );
+                self.touched.insert(place.clone());
                 let last = self.seen.insert(place.clone(), entry.revision);
                 assert!(last.is_none_or(|last| last < entry.revision), "{place} went back; after {told}");
             }
@@ -171,9 +177,19 @@ impl World {
 
     /// What was changed can be listed in every form, and given back as it was.
     pub async fn end(&mut self) {
-        let asks: Vec<Ask> = self.seen.keys().filter_map(|place| self.last_looks(place)).flatten().collect();
+        let asks: Vec<Ask> =
+            self.touched.iter().filter_map(|place| self.last_looks(place)).flatten().collect();
         for ask in asks {
-            self.serve(&ask).await;
+            let before = self.revision();
+            let code = self.serve(&ask).await;
+            if ask.method == "PUT" {
+                let same = code == Some(200) && before == self.revision();
+                assert!(
+                    same || code == Some(404) || !of_one_version(&ask.body),
+                    "{code:?} for what was stored\n{}",
+                    ask.to_text()
+                );
+            }
         }
         self.control.abort();
     }
@@ -214,13 +230,25 @@ async fn read(mut body: Body, watching: bool, ask: &Ask) -> Vec<u8> {
         let frame = frame.unwrap_or_else(|_| panic!("the answer breaks off:\n{}", ask.to_text()));
         if let Ok(data) = frame.into_data() {
             if watching {
-                let event = serde_json::from_slice::<Value>(&data);
-                assert!(event.is_ok(), "no JSON in a watch: {}", String::from_utf8_lossy(&data));
+                for event in serde_json::Deserializer::from_slice(&data).into_iter::<Value>() {
+                    assert!(event.is_ok(), "no JSON in a watch: {}", String::from_utf8_lossy(&data));
+                }
             }
             all.extend_from_slice(&data);
         }
     }
     all
+}
+
+/// Whether all who wrote an object did so in the version it has: another one may have other rules.
+fn of_one_version(body: &[u8]) -> bool {
+    let object: Value = serde_json::from_slice(body).unwrap_or_default();
+    let entries = object["metadata"]["managedFields"].as_array();
+    entries.is_some_and(|entries| entries.iter().all(|entry| entry["apiVersion"] == object["apiVersion"]))
+}
+
+fn is_dry(target: &str) -> bool {
+    target.split_once('?').is_some_and(|(_, query)| query.split('&').any(|pair| pair == "dryRun=All"))
 }
 
 /// The failures of a server that are meant: a version from the future, and what Kubernetes itself answers with 500.
