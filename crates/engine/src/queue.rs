@@ -110,8 +110,10 @@ impl<K: Ord + Clone, T: Ord + Copy + Add<Duration, Output = T>> WorkQueue<K, T> 
             Ended::Failed { at_least } => {
                 let failures = self.failures.entry(key.clone()).or_default();
                 *failures = failures.saturating_add(1);
-                // What woke it during a look that failed does not cut the pause short: its own writes do that.
-                Some(now + self.backoff.after(*failures).max(at_least))
+                // Its own writes wake it too, so being woken during a look that failed does not end the pause; but somebody
+                // may have mended what it failed on, so it does not wait for longer than the failures alone ask for.
+                let pause = self.backoff.after(*failures);
+                Some(now + if woken { pause } else { pause.max(at_least) })
             }
             Ended::Quiet => {
                 self.failures.remove(key);

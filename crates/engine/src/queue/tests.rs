@@ -104,6 +104,15 @@ fn the_least_pause_holds() {
     assert_eq!(back, Some(Ms(60_000)));
 }
 
+#[test]
+fn a_key_woken_while_it_failed_does_not_wait_for_the_slow_retry() {
+    let mut queue = queue(&[1]);
+    queue.take(Ms(0));
+    queue.wake(1);
+    let back = queue.done(&1, Ended::Failed { at_least: Duration::from_secs(60) }, Ms(0));
+    assert!(back.is_some_and(|back| back < Ms(60_000)), "{back:?}");
+}
+
 #[derive(Debug, Clone)]
 enum Call {
     Wake(u8),
