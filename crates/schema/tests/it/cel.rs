@@ -1,3 +1,5 @@
+//! Rules in CEL: what they see, what they cost, how they fail.
+
 use crate::schema;
 use lifeboat_schema::validate;
 use serde_json::{Value, json};

@@ -1,3 +1,5 @@
+//! Defaults of custom resources, and what they leave alone.
+
 use crate::schema;
 use lifeboat_schema::apply_defaults;
 use serde_json::{Value, json};

@@ -1,3 +1,5 @@
+//! The wording of field errors.
+
 use lifeboat_schema::FieldError;
 use serde_json::json;
 

@@ -1,3 +1,5 @@
+//! Reading JSON from outside: limits, duplicates, numbers.
+
 use lifeboat_schema::json::{Error, decode_strict};
 
 #[test]

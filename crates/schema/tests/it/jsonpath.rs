@@ -1,3 +1,5 @@
+//! The paths of printer columns.
+
 use lifeboat_schema::jsonpath::JsonPath;
 use serde_json::{Value, json};
 

@@ -1,3 +1,5 @@
+//! Server-side apply and the owners of fields.
+
 use crate::schema;
 use lifeboat_schema::Schema;
 use lifeboat_schema::managed::{ApplyError, Manager, apply, update};

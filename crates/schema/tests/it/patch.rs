@@ -1,3 +1,5 @@
+//! The three kinds of patches.
+
 use crate::schema;
 use lifeboat_schema::Schema;
 use lifeboat_schema::patch::{PatchError, json_patch, merge_patch, strategic};

@@ -1,3 +1,5 @@
+//! Which unknown fields go and which stay.
+
 use crate::schema;
 use lifeboat_schema::{Schema, prune, unknown_fields};
 use serde_json::{Value, json};

@@ -1,3 +1,5 @@
+//! Quantities: reading, comparing, canonical text.
+
 use lifeboat_schema::quantity::{Quantity, QuantityError};
 
 #[test]

@@ -1,3 +1,5 @@
+//! Label and field selectors.
+
 use lifeboat_schema::selector::{FieldSelector, LabelSelector};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

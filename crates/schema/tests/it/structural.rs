@@ -1,3 +1,5 @@
+//! What the schema of a definition may say.
+
 use lifeboat_schema::{check_structural, check_structural_at};
 use serde_json::{Value, json};
 

@@ -1,3 +1,5 @@
+//! What Go's decoder would refuse.
+
 use lifeboat_schema::{Schema, type_errors};
 use serde_json::{Value, json};
 

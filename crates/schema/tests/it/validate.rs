@@ -1,3 +1,5 @@
+//! Objects against their schemas, new and changed.
+
 use crate::schema;
 use lifeboat_schema::validate;
 use serde_json::{Value, json};
