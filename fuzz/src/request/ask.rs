@@ -311,11 +311,11 @@ impl Ask {
                 3 => format!("limit={}", source.pick(&["0", "1", "2", "-1", "18446744073709551615"])),
                 4 => format!(
                     "labelSelector={}",
-                    escape(&source.pick(&["a=b", "a in (b,c)", "!a", "a>1", "(", "a!=b,c"]))
+                    escape(source.pick(&["a=b", "a in (b,c)", "!a", "a>1", "(", "a!=b,c"]))
                 ),
                 5 => format!(
                     "fieldSelector={}",
-                    escape(&source.pick(&["metadata.name=a", "spec.s=x", "status.phase!=X", "a\\"]))
+                    escape(source.pick(&["metadata.name=a", "spec.s=x", "status.phase!=X", "a\\"]))
                 ),
                 6 => "dryRun=All".into(),
                 7 => format!("fieldValidation={}", source.pick(&["Strict", "Warn", "Ignore", "x"])),
@@ -388,6 +388,7 @@ fn other(source: &mut Source<'_>) -> Ask {
     ask
 }
 
-fn escape(text: &str) -> String {
+/// A text with every byte escaped, as a path or a query takes it.
+pub fn escape(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
