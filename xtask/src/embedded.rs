@@ -66,10 +66,12 @@ pub(crate) fn build(profile: Profile) -> Result<PathBuf> {
         return Ok(PathBuf::from(path));
     }
     let (folder, flags): (_, &[&str]) = match profile {
-        Profile::Debug => ("debug", &[]),
-        Profile::Release => ("release", &["--release"]),
+        // With the features of the whole workspace, as the tests were built: nothing is compiled a second time.
+        Profile::Debug => ("debug", &["--workspace"]),
+        // As people build it.
+        Profile::Release => ("release", &["--release", "-p", "lifeboat"]),
     };
-    shell::run(shell::cargo(&["build", "-p", "lifeboat", "--bin", "lifeboat"]).args(flags))?;
+    shell::run(shell::cargo(&["build", "--bin", "lifeboat"]).args(flags))?;
     Ok(shell::target().join(folder).join("lifeboat"))
 }
 
