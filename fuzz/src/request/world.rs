@@ -2,7 +2,7 @@
 
 use super::ask::{Ask, DEFINITION, escape};
 use http_body_util::BodyExt;
-use lifeboat_apiserver::{ApiServer, Body, Config, Service, Sources, User};
+use lifeboat_apiserver::{ApiServer, Body, Config, Service, Sources, User, path};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -128,7 +128,7 @@ impl World {
         }
         assert!(after >= before, "the revision went from {before} to {after}: {}", told());
         if after != before {
-            let whole = ask.method == "DELETE" && code >= 400;
+            let whole = ask.method == "DELETE" && is_collection(&ask.target);
             // A collection is deleted one by one: what went before the failure is gone.
             assert!(code < 400 || whole, "a refused request changed something: {}", told());
             assert!(!is_dry(&ask.target), "a dry run changed something: {}", told());
@@ -254,6 +254,11 @@ fn of_one_version(body: &[u8]) -> bool {
     let object: Value = serde_json::from_slice(body).unwrap_or_default();
     let entries = object["metadata"]["managedFields"].as_array();
     entries.is_some_and(|entries| entries.iter().all(|entry| entry["apiVersion"] == object["apiVersion"]))
+}
+
+fn is_collection(target: &str) -> bool {
+    let path = target.split('?').next().unwrap_or_default();
+    matches!(path::parse(path), path::Target::Resource(found) if found.name.is_empty())
 }
 
 fn is_dry(target: &str) -> bool {
