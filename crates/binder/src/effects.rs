@@ -1,0 +1,167 @@
+//! Act: the two controllers as the engine runs them. Every write is of a whole object in the version it was decided on, so
+//! the server refuses it where somebody was faster; nothing else in this crate writes.
+
+use crate::decide::claim::{self, ClaimDecision, ClaimEffect};
+use crate::decide::volume::{self, VolumeDecision, VolumeEffect};
+use crate::desk::{Desk, Hold, Offer};
+use crate::status::{
+    ClaimStatus, ClaimWhy, VolumeStatus, VolumeWhy, claim_reference, claim_showing, volume_reference,
+    volume_showing,
+};
+use crate::words::{ClaimWords, VolumeWords, migrated_to, text};
+use crate::world::{ClaimWorld, Lookups, View, VolumeWorld};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::storage::v1::StorageClass;
+use lifeboat_engine::{Class, Controller, EffectError, ObjectKey, Objects, Trouble, Wiring};
+
+/// What both controllers share: the kinds, how to find things among them, and the desk.
+#[derive(Clone)]
+pub struct Office {
+    /// Volumes.
+    pub volumes: Objects<PersistentVolume>,
+    /// Claims.
+    pub claims: Objects<PersistentVolumeClaim>,
+    /// Classes.
+    pub classes: Objects<StorageClass>,
+    /// Pods.
+    pub pods: Objects<Pod>,
+    /// Lookups over them.
+    pub by: Lookups,
+    /// What is agreed in this process.
+    pub desk: Desk,
+}
+
+impl Office {
+    fn view(&self) -> View<'_> {
+        View {
+            volumes: &self.volumes,
+            claims: &self.claims,
+            classes: &self.classes,
+            by: &self.by,
+            desk: &self.desk,
+            migration: migrated_to,
+        }
+    }
+
+    /// Takes a volume in hand, so that nobody else of this process decides about it meanwhile.
+    fn hold(&self, volume: &PersistentVolume, by: Option<&ObjectKey>) -> Result<Hold, EffectError> {
+        let hold = self.desk.hold(volume.name(), by.cloned());
+        hold.ok_or_else(|| {
+            EffectError::new(Class::Stale, format!("the volume {} is being written", volume.name()))
+        })
+    }
+}
+
+/// The controller of claims.
+pub struct Claims(pub Office);
+
+impl Controller for Claims {
+    const NAME: &'static str = "claims";
+    type Key = ObjectKey;
+    type World = ClaimWorld;
+    type Effect = ClaimEffect;
+    type Why = ClaimWhy;
+    type Status = ClaimStatus;
+
+    fn observe(&self, key: &ObjectKey, _: Option<&Trouble>) -> Option<ClaimWorld> {
+        self.0.view().claim(key)
+    }
+
+    fn decide(world: &ClaimWorld, now: Timestamp) -> ClaimDecision {
+        claim::decide(world, now)
+    }
+
+    async fn act(&self, key: &ObjectKey, effect: ClaimEffect) -> Result<(), EffectError> {
+        match effect {
+            ClaimEffect::Reserve(volume) => {
+                let _hold = self.0.hold(&volume, Some(key))?;
+                self.0.volumes.replace(&volume).await.map(drop)
+            }
+            ClaimEffect::ShowVolumeBound(volume) => {
+                let _hold = self.0.hold(&volume, Some(key))?;
+                self.0.volumes.replace_status(&volume).await.map(drop)
+            }
+            ClaimEffect::NoteMigration(claim)
+            | ClaimEffect::Complete(claim)
+            | ClaimEffect::AssignClass(claim)
+            | ClaimEffect::AskProvisioner(claim) => self.0.claims.replace(&claim).await.map(drop),
+        }
+    }
+
+    fn shown(world: &ClaimWorld) -> Option<&ClaimStatus> {
+        world.claim.status.as_ref()
+    }
+
+    async fn show(&self, world: &ClaimWorld, status: ClaimStatus) -> Result<(), EffectError> {
+        self.0.claims.replace_status(&claim_showing(&world.claim, status)).await.map(drop)
+    }
+
+    fn subject(world: &ClaimWorld) -> Option<ObjectReference> {
+        Some(claim_reference(&world.claim))
+    }
+}
+
+/// The controller of volumes.
+pub struct Volumes {
+    /// What it shares with the controller of claims.
+    pub office: Office,
+    /// Wakes claims that a volume is offered to.
+    pub claims: Wiring<ObjectKey>,
+}
+
+impl Controller for Volumes {
+    const NAME: &'static str = "volumes";
+    type Key = ObjectKey;
+    type World = VolumeWorld;
+    type Effect = VolumeEffect;
+    type Why = VolumeWhy;
+    type Status = VolumeStatus;
+
+    fn observe(&self, key: &ObjectKey, _: Option<&Trouble>) -> Option<VolumeWorld> {
+        self.office.view().volume(&key.name)
+    }
+
+    fn decide(world: &VolumeWorld, now: Timestamp) -> VolumeDecision {
+        volume::decide(world, now)
+    }
+
+    async fn act(&self, key: &ObjectKey, effect: VolumeEffect) -> Result<(), EffectError> {
+        let office = &self.office;
+        match effect {
+            VolumeEffect::Tidy(volume) | VolumeEffect::Unbind(volume) => {
+                let _hold = office.hold(&volume, None)?;
+                office.volumes.replace(&volume).await.map(drop)
+            }
+            VolumeEffect::ReadClaim(claim) => {
+                let seen = office.claims.read(&claim).await?.map(|claim| {
+                    (claim.uid().to_owned(), text(claim.metadata.resource_version.as_ref()).to_owned())
+                });
+                office.desk.note(&key.name, seen);
+                Ok(())
+            }
+            VolumeEffect::Offer { claim, at } => {
+                office.desk.offer(&key.name, Offer { claim: claim.clone(), made: at });
+                self.claims.wake(claim);
+                Ok(())
+            }
+        }
+    }
+
+    fn shown(world: &VolumeWorld) -> Option<&VolumeStatus> {
+        world.shown.as_ref()
+    }
+
+    async fn show(&self, world: &VolumeWorld, status: VolumeStatus) -> Result<(), EffectError> {
+        let _hold = self.office.hold(&world.volume, None)?;
+        self.office.volumes.replace_status(&volume_showing(&world.volume, &status)).await.map(drop)
+    }
+
+    fn subject(world: &VolumeWorld) -> Option<ObjectReference> {
+        Some(volume_reference(&world.volume))
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        self.office.desk.forget(&key.name);
+    }
+}

@@ -1,0 +1,79 @@
+//! Puts the controllers on an engine and says what wakes them.
+
+use crate::desk::Desk;
+use crate::effects::{Claims, Office, Volumes};
+use crate::words::{ClaimWords, VolumeWords, claims_of, is_default, text};
+use crate::world::Lookups;
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::storage::v1::StorageClass;
+use lifeboat_engine::{Change, Clock, Engine, ObjectKey, Selection, Settings, Wiring};
+use std::collections::BTreeSet;
+
+/// The name that events and writes carry, as Kubernetes' own binder has it.
+pub const NAME: &str = "persistentvolume-controller";
+
+/// The binder of a cluster, ready to run.
+pub fn engine(client: kube::Client, clock: Clock, settings: Settings) -> Engine {
+    let mut engine = Engine::new(NAME, client, clock, settings);
+    let volumes = engine.objects::<PersistentVolume>(Selection::all());
+    let claims = engine.objects::<PersistentVolumeClaim>(Selection::all());
+    let classes = engine.objects::<StorageClass>(Selection::all());
+    let pods = engine.objects::<Pod>(Selection::all());
+    let by = Lookups::over(&volumes, &claims, &classes, &pods);
+    let office = Office { volumes, claims, classes, pods, by, desk: Desk::default() };
+    let claims = wake_claims(engine.controller(Claims(office.clone())), &office);
+    let volumes = Volumes { office: office.clone(), claims };
+    let _ = wake_volumes(engine.controller(volumes), &office);
+    engine
+}
+
+fn wake_claims(wiring: Wiring<ObjectKey>, office: &Office) -> Wiring<ObjectKey> {
+    let of_volume = office.by.clone();
+    let of_class = office.by.clone();
+    let known = office.claims.clone();
+    wiring
+        .woken_by(&office.claims, |change: &Change<PersistentVolumeClaim>| [change.key()])
+        .woken_by(&office.volumes, move |change: &Change<PersistentVolume>| {
+            let name = change.latest().name().to_owned();
+            let mut keys: BTreeSet<ObjectKey> =
+                change.versions().filter_map(|volume| volume.claim_key()).collect();
+            keys.extend(of_volume.claims_naming.get(&name).iter().map(|claim| claim.key()));
+            keys
+        })
+        .woken_by(&office.classes, move |change: &Change<StorageClass>| {
+            let name = text(change.latest().metadata.name.as_ref()).to_owned();
+            let mut claims = of_class.unbound_of.get(&Some(name));
+            if change.new.as_deref().is_some_and(is_default) {
+                claims.extend(of_class.unbound_of.get(&None));
+            }
+            claims.iter().map(|claim| claim.key()).collect::<Vec<_>>()
+        })
+        .woken_by(&office.pods, move |change: &Change<Pod>| {
+            let waits = |key: &ObjectKey| known.get(key).is_some_and(|claim| !claim.bind_completed());
+            let named = change.versions().flat_map(|pod| claims_of(pod)).collect::<BTreeSet<_>>();
+            named.into_iter().filter(waits).collect::<Vec<_>>()
+        })
+}
+
+fn wake_volumes(wiring: Wiring<ObjectKey>, office: &Office) -> Wiring<ObjectKey> {
+    let (by, desk) = (office.by.clone(), office.desk.clone());
+    wiring.woken_by(&office.volumes, |change: &Change<PersistentVolume>| [change.key()]).woken_by(
+        &office.claims,
+        move |change: &Change<PersistentVolumeClaim>| {
+            let key = change.key();
+            // Half-bound ones know of their claim though the claim does not know of them.
+            let ours = by.volumes_for.get(&key);
+            let mut names: BTreeSet<String> = ours.iter().map(|volume| volume.name().to_owned()).collect();
+            names.extend(change.versions().map(|claim| claim.volume_name().to_owned()));
+            let wants = |claim: &PersistentVolumeClaim| !claim.bind_completed();
+            let declined = if change.new.as_deref().is_some_and(wants) {
+                desk.offered_to(&key)
+            } else {
+                desk.decline(&key)
+            };
+            names.extend(declined);
+            names.remove("");
+            names.into_iter().map(ObjectKey::cluster_wide).collect::<Vec<_>>()
+        },
+    )
+}

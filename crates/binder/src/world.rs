@@ -1,0 +1,269 @@
+//! Observe: what a decision about a claim or a volume needs, read from caches. No judgement beyond looking things up.
+
+use crate::decide::matching::{self, Place};
+use crate::desk::{Desk, Offer};
+use crate::status::{Phase, VolumeStatus};
+use crate::words::{
+    ClaimWords, Migration, Sort, VolumeWords, claims_of, delays_binding, has_ended, is_default, is_scheduled,
+    text,
+};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::storage::v1::StorageClass;
+use lifeboat_engine::{Cache, Index, ObjectKey};
+use lifeboat_schema::quantity::Quantity;
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+/// Finds objects by what they point to.
+#[derive(Clone)]
+pub struct Lookups {
+    /// Free volumes by where they stand.
+    pub free: Index<Place, PersistentVolume>,
+    /// Volumes by the claim they are for.
+    pub volumes_for: Index<ObjectKey, PersistentVolume>,
+    /// Claims without a volume by what they want, the largest first.
+    pub waiting: Index<(Sort, Reverse<Quantity>), PersistentVolumeClaim>,
+    /// Claims by the volume they name.
+    pub claims_naming: Index<String, PersistentVolumeClaim>,
+    /// Claims without a volume by class; those that say nothing of one are under `None`.
+    pub unbound_of: Index<Option<String>, PersistentVolumeClaim>,
+    /// Pods by the claims they name.
+    pub pods_using: Index<ObjectKey, Pod>,
+    /// Default classes, the newest first.
+    pub defaults: Index<(Reverse<jiff::Timestamp>, String), StorageClass>,
+}
+
+fn waits(claim: &PersistentVolumeClaim) -> bool {
+    !claim.bind_completed() && claim.volume_name().is_empty()
+}
+
+impl Lookups {
+    /// Keeps lookups over these caches from now on.
+    pub fn over(
+        volumes: &Cache<PersistentVolume>,
+        claims: &Cache<PersistentVolumeClaim>,
+        classes: &Cache<StorageClass>,
+        pods: &Cache<Pod>,
+    ) -> Self {
+        Self {
+            free: volumes.index(matching::place),
+            volumes_for: volumes.index(|volume: &PersistentVolume| volume.claim_key()),
+            waiting: claims.index(|claim: &PersistentVolumeClaim| {
+                waits(claim).then(|| (claim.sort(), Reverse(claim.request())))
+            }),
+            claims_naming: claims.index(|claim: &PersistentVolumeClaim| {
+                Some(claim.volume_name().to_owned()).filter(|name| !name.is_empty())
+            }),
+            unbound_of: claims.index(|claim: &PersistentVolumeClaim| {
+                waits(claim).then(|| claim.names_class().then(|| claim.class().to_owned()))
+            }),
+            pods_using: pods.index(claims_of),
+            defaults: classes.index(|class: &StorageClass| {
+                let meta = &class.metadata;
+                let made = meta.creation_timestamp.as_ref().map_or(jiff::Timestamp::MIN, |time| time.0);
+                is_default(class).then(|| (Reverse(made), text(meta.name.as_ref()).to_owned()))
+            }),
+        }
+    }
+}
+
+/// All that can be looked at.
+pub struct View<'a> {
+    /// Volumes.
+    pub volumes: &'a Cache<PersistentVolume>,
+    /// Claims.
+    pub claims: &'a Cache<PersistentVolumeClaim>,
+    /// Classes.
+    pub classes: &'a Cache<StorageClass>,
+    /// Lookups over them.
+    pub by: &'a Lookups,
+    /// What is agreed in this process.
+    pub desk: &'a Desk,
+    /// Who has taken over from which plugin.
+    pub migration: Migration,
+}
+
+/// What was found for a claim that names no volume.
+#[derive(Debug, Clone)]
+pub enum Found {
+    /// A volume reserved for it.
+    Reserved(Arc<PersistentVolume>),
+    /// The best free volume.
+    Free(Arc<PersistentVolume>),
+    /// Free ones, but somebody of this process is just writing them.
+    InHand,
+    /// None.
+    Nothing,
+}
+
+/// What a decision about a claim needs.
+#[derive(Debug, Clone)]
+pub struct ClaimWorld {
+    /// The claim.
+    pub claim: Arc<PersistentVolumeClaim>,
+    /// Its class.
+    pub class: Option<Arc<StorageClass>>,
+    /// The default class.
+    pub default_class: Option<String>,
+    /// The volume it names.
+    pub named: Option<Arc<PersistentVolume>>,
+    /// What was found for it.
+    pub found: Found,
+    /// A volume that carries its uid and cannot serve it.
+    pub unfit: Option<Arc<PersistentVolume>>,
+    /// Pods that name it and have no node yet.
+    pub unscheduled: Vec<String>,
+    /// Who has taken over from which plugin.
+    pub migration: Migration,
+}
+
+/// What a decision about a volume needs.
+#[derive(Debug, Clone)]
+pub struct VolumeWorld {
+    /// The volume.
+    pub volume: Arc<PersistentVolume>,
+    /// The claim of the name it is for.
+    pub claim: Option<Arc<PersistentVolumeClaim>>,
+    /// Whether that claim, or that there is none, was read from the server in this very state.
+    pub confirmed: bool,
+    /// Whether somebody of this process is just writing the volume.
+    pub in_hand: bool,
+    /// To whom it was offered.
+    pub offer: Option<Offer>,
+    /// A waiting claim that would take it and has been offered nothing else.
+    pub taker: Option<ObjectKey>,
+    /// Whether some waiting claim would take it, whatever else it was offered.
+    pub wanted: bool,
+    /// Pods that name its claim and have not ended.
+    pub pods: Vec<String>,
+    /// The status shown.
+    pub shown: Option<VolumeStatus>,
+    /// Who has taken over from which plugin.
+    pub migration: Migration,
+}
+
+impl View<'_> {
+    /// The world of a claim.
+    pub fn claim(&self, key: &ObjectKey) -> Option<ClaimWorld> {
+        let claim = self.claims.get(key)?;
+        let class = self.classes.get(&ObjectKey::cluster_wide(claim.class()));
+        let named = match claim.volume_name() {
+            "" => None,
+            name => self.volumes.get(&ObjectKey::cluster_wide(name)),
+        };
+        let mut world = ClaimWorld {
+            class,
+            named,
+            default_class: None,
+            found: Found::Nothing,
+            unfit: None,
+            unscheduled: Vec::new(),
+            migration: self.migration,
+            claim,
+        };
+        if waits(&world.claim) {
+            self.look_around(key, &mut world);
+        }
+        Some(world)
+    }
+
+    fn look_around(&self, key: &ObjectKey, world: &mut ClaimWorld) {
+        let claim = &world.claim;
+        let ours = self.by.volumes_for.get(key);
+        let carries_uid = |volume: &&Arc<PersistentVolume>| {
+            volume.claim_ref().is_some_and(|reference| reference.uid.as_deref() == Some(claim.uid()))
+        };
+        let delays = world.class.as_deref().is_some_and(delays_binding);
+        world.found = match matching::reserved(&ours, claim) {
+            Some(volume) => Found::Reserved(volume),
+            None if delays => Found::Nothing,
+            None => match matching::best(&self.by.free, claim, |volume| !self.desk.is_held(volume.name())) {
+                Some(volume) => Found::Free(volume),
+                None if matching::best(&self.by.free, claim, |_| true).is_some() => Found::InHand,
+                None => Found::Nothing,
+            },
+        };
+        world.unfit =
+            ours.iter().find(carries_uid).filter(|_| matches!(world.found, Found::Nothing)).cloned();
+        let everything = (Reverse(jiff::Timestamp::MAX), String::new())..;
+        let default = self.by.defaults.find(everything, |_| true);
+        world.default_class = default.and_then(|class| class.metadata.name.clone());
+        let pods = self.by.pods_using.get(key);
+        let unscheduled = pods.iter().filter(|pod| !has_ended(pod) && !is_scheduled(pod));
+        world.unscheduled = unscheduled.map(|pod| text(pod.metadata.name.as_ref()).to_owned()).collect();
+    }
+
+    /// The world of a volume.
+    pub fn volume(&self, name: &str) -> Option<VolumeWorld> {
+        let volume = self.volumes.get(&ObjectKey::cluster_wide(name))?;
+        let claim_key = volume.claim_key();
+        let claim = claim_key.as_ref().and_then(|key| self.claims.get(key));
+        let seen = claim
+            .as_ref()
+            .map(|claim| (claim.uid().to_owned(), text(claim.metadata.resource_version.as_ref()).to_owned()));
+        let taker = self.taker(&volume, claim.as_deref());
+        let pods = claim_key.iter().flat_map(|key| self.by.pods_using.get(key));
+        let pods = pods.filter(|pod| !has_ended(pod)).map(|pod| ObjectKey::of(&*pod).to_string()).collect();
+        Some(VolumeWorld {
+            confirmed: self.desk.sighting(name) == Some(seen),
+            in_hand: self.desk.is_held(name),
+            offer: self.desk.offer_of(name),
+            wanted: taker.is_some() || self.wanted(&volume),
+            taker,
+            pods,
+            shown: Phase::of(&volume).map(Phase::plain),
+            migration: self.migration,
+            claim,
+            volume,
+        })
+    }
+
+    /// A claim that would take this volume as it is.
+    fn taker(&self, volume: &PersistentVolume, named: Option<&PersistentVolumeClaim>) -> Option<ObjectKey> {
+        if volume.claim_ref().is_some() {
+            let takes = |claim: &&PersistentVolumeClaim| {
+                !claim.bind_completed()
+                    && volume.is_for(claim)
+                    && (claim.volume_name() == volume.name()
+                        || claim.volume_name().is_empty() && matching::cannot_serve(volume, claim).is_none())
+            };
+            return named.filter(takes).map(ClaimWords::key);
+        }
+        matching::place(volume)?;
+        let named = self.by.claims_naming.get(&volume.name().to_owned());
+        let wants = |claim: &&Arc<PersistentVolumeClaim>| {
+            !claim.bind_completed() && matching::lack(volume, claim).is_none()
+        };
+        if let Some(claim) = named.iter().find(wants) {
+            return Some(claim.key());
+        }
+        let unoffered = |claim: &PersistentVolumeClaim| {
+            self.desk.offered_to(&claim.key()).is_none_or(|offered| offered == volume.name())
+        };
+        self.waiting_for(volume, unoffered).map(|claim| claim.key())
+    }
+
+    fn wanted(&self, volume: &PersistentVolume) -> bool {
+        matching::place(volume).is_some() && self.waiting_for(volume, |_| true).is_some()
+    }
+
+    /// The largest waiting claim that a free volume fits.
+    fn waiting_for(
+        &self,
+        volume: &PersistentVolume,
+        wanted: impl Fn(&PersistentVolumeClaim) -> bool,
+    ) -> Option<Arc<PersistentVolumeClaim>> {
+        let sort = VolumeWords::sort(volume);
+        let class = self.classes.get(&ObjectKey::cluster_wide(sort.class.clone()));
+        if class.as_deref().is_some_and(delays_binding) {
+            return None;
+        }
+        let zero = Quantity::parse("0").expect("invariant: zero is a quantity");
+        let smaller = (sort.clone(), Reverse(volume.capacity()))..=(sort, Reverse(zero));
+        self.by.waiting.find(smaller, |claim| {
+            wanted(claim)
+                && VolumeWords::modes(volume).contain(ClaimWords::modes(claim))
+                && matching::selects(claim)(volume)
+        })
+    }
+}
