@@ -56,5 +56,5 @@ pub mod volsync;
 mod wire;
 pub mod work;
 
-pub use catalog::{crd_file_name, crd_yaml, crds, crds_yaml};
+pub use catalog::{crd_file_name, crd_json, crd_yaml, crds, crds_json, crds_yaml};
 pub use wire::Duration;

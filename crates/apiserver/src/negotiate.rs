@@ -2,6 +2,7 @@
 
 use crate::error::{ApiError, Result};
 use crate::write::Changed;
+use bytes::Bytes;
 use lifeboat_kinds::protobuf;
 
 /// What the server can produce.
@@ -110,7 +111,7 @@ pub fn media_type(content_type: &str) -> &str {
 }
 
 /// Decodes the body of a create or update.
-pub fn decode(content_type: &str, body: &[u8]) -> Result<Changed> {
+pub fn decode(content_type: &str, body: &Bytes) -> Result<Changed> {
     match media_type(content_type) {
         "" | "application/json" => decode_json(body),
         "application/yaml" => decode_yaml(body),
@@ -125,19 +126,18 @@ pub fn decode(content_type: &str, body: &[u8]) -> Result<Changed> {
 }
 
 /// Decodes JSON; keys that occur twice are remembered for strict validation.
-pub fn decode_json(body: &[u8]) -> Result<Changed> {
+pub fn decode_json(body: &Bytes) -> Result<Changed> {
     let decoded = lifeboat_schema::json::decode_strict(body).map_err(|error| {
         ApiError::bad_request(format!(
             "the object provided is unrecognized: couldn't get version/kind; json parse error: {error}"
         ))
     })?;
     let unsound = decoded.duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
-    let document = bytes::Bytes::copy_from_slice(body);
-    Ok(Changed { unsound, document, ..Changed::plain(decoded.value) })
+    Ok(Changed { unsound, document: body.clone(), ..Changed::plain(decoded.value) })
 }
 
 /// Decodes YAML, of which JSON is a part.
-pub fn decode_yaml(body: &[u8]) -> Result<Changed> {
+pub fn decode_yaml(body: &Bytes) -> Result<Changed> {
     if let Ok(decoded) = decode_json(body) {
         return Ok(decoded);
     }

@@ -7,6 +7,7 @@ use crate::object::Object;
 use crate::query::{FieldValidation, WriteOptions};
 use crate::registry::{Nature, Resource};
 use crate::write::{At, Changed, Written, apply_manager, rfc3339};
+use bytes::Bytes;
 use lifeboat_schema::FieldError;
 use lifeboat_schema::managed::{self, ApplyError};
 use lifeboat_schema::patch::{self, PatchError};
@@ -49,7 +50,7 @@ impl Cluster {
         &self,
         at: At<'_>,
         kind: PatchKind,
-        body: &[u8],
+        body: &Bytes,
         explicit_manager: bool,
         options: &WriteOptions,
     ) -> Result<Written> {
@@ -79,7 +80,7 @@ impl Cluster {
     fn apply(
         &self,
         at: At<'_>,
-        body: &[u8],
+        body: &Bytes,
         explicit_manager: bool,
         options: &WriteOptions,
     ) -> Result<Written> {

@@ -71,7 +71,6 @@ fn check_names(names: &[String]) -> anyhow::Result<()> {
 }
 
 async fn serve(args: &Args, scratch: Option<&Path>) -> anyhow::Result<()> {
-    // Made once: deriving the schemas takes longer than everything else at the start.
     let definitions = if args.bare { Vec::new() } else { definitions()? };
     let mut clusters = Vec::new();
     for (i, name) in args.clusters.iter().enumerate() {
@@ -156,8 +155,8 @@ async fn start(
 }
 
 fn definitions() -> anyhow::Result<Vec<serde_json::Value>> {
-    let values: Result<_, _> = lifeboat_api::crds().iter().map(serde_json::to_value).collect();
-    values.context("writing Lifeboat's definitions as JSON")
+    let values: Result<_, _> = lifeboat_api::crds_json().map(serde_json::from_str).collect();
+    values.context("reading Lifeboat's definitions")
 }
 
 /// Tokens must stay good over a restart, so their key is kept beside the data.

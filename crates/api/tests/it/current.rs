@@ -1,6 +1,6 @@
 //! `deploy/crds` holds exactly what the types say. `UPDATE_CRDS=1` rewrites it.
 
-use lifeboat_api::{crd_file_name, crd_yaml, crds};
+use lifeboat_api::{crd_file_name, crd_json, crd_yaml, crds, crds_json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
@@ -31,6 +31,17 @@ fn deploy_crds_is_current() {
         let found = fs::read_to_string(folder().join(name)).unwrap();
         assert!(found == *text, "{name} is stale; UPDATE_CRDS=1 rewrites it");
     }
+}
+
+#[test]
+fn what_the_binary_installs_is_current() {
+    let wanted: String = crds().iter().map(|crd| crd_json(crd) + "\n").collect();
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/crds.jsonl");
+    if std::env::var_os("UPDATE_CRDS").is_some() {
+        fs::write(&path, &wanted).unwrap();
+    }
+    assert!(fs::read_to_string(&path).unwrap() == wanted, "crds.jsonl is stale; UPDATE_CRDS=1 rewrites it");
+    assert_eq!(crds_json().count(), crds().len());
 }
 
 fn files() -> BTreeSet<String> {

@@ -1,0 +1,110 @@
+//! `lifeboat binder`: binds claims to volumes in any cluster. Of several, one works and the others stand by.
+
+use anyhow::{Context as _, bail};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use lifeboat_binder::Protection;
+use lifeboat_engine::lease::LeaseConfig;
+use lifeboat_engine::{Clock, Election, Engine, Outcome, Settings};
+use std::path::{Path, PathBuf};
+use tokio_util::sync::CancellationToken;
+
+/// Options of `lifeboat binder`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Kubeconfig of the cluster; without it $KUBECONFIG, ~/.kube/config or the cluster that this runs in.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig; the current one when not given.
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// Start at once, without a lease: no other binder may run.
+    #[arg(long)]
+    alone: bool,
+    /// Namespace of the lease.
+    #[arg(long, value_name = "NAME", default_value = "kube-system")]
+    lease_namespace: String,
+    /// Also keep claims and volumes that are in use from being deleted, where kube-controller-manager does not.
+    #[arg(long)]
+    protection: bool,
+}
+
+/// Binds until Ctrl-C or SIGTERM.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
+    runtime.block_on(bind(args))
+}
+
+async fn bind(args: &Args) -> anyhow::Result<()> {
+    let config = config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
+    let client = kube::Client::try_from(config).context("making a client of the cluster")?;
+    client.apiserver_version().await.context("reaching the cluster")?;
+    let protection = if args.protection { Protection::Here } else { Protection::Elsewhere };
+    let clock = Clock::system();
+    let engine = lifeboat_binder::engine(client.clone(), clock.clone(), Settings::default(), protection);
+    let stop = CancellationToken::new();
+    let signals = signals(stop.clone())?;
+    let work = async {
+        if args.alone {
+            engine.run(stop.clone().cancelled_owned()).await;
+            return Ok(());
+        }
+        let election = Election {
+            client,
+            namespace: args.lease_namespace.clone(),
+            name: "lifeboat-binder".to_owned(),
+            me: identity(),
+            config: LeaseConfig::default(),
+            clock,
+            metrics: engine.metrics(),
+        };
+        lead(&election, engine, stop.clone()).await
+    };
+    tokio::select! {
+        done = work => done,
+        () = signals => Ok(()),
+    }
+}
+
+async fn lead(election: &Election, engine: Engine, stop: CancellationToken) -> anyhow::Result<()> {
+    match election.run(stop, |stop| engine.run(stop.cancelled_owned())).await {
+        // Whoever started this starts it again, with nothing left over from before.
+        Outcome::Lost => bail!("the lease {}/{} was lost", election.namespace, election.name),
+        Outcome::NeverLed | Outcome::Finished => Ok(()),
+    }
+}
+
+async fn config(file: Option<&Path>, context: Option<&str>) -> anyhow::Result<kube::Config> {
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    match (file, context) {
+        (Some(file), _) => {
+            let read = Kubeconfig::read_from(file).with_context(|| format!("reading {}", file.display()))?;
+            kube::Config::from_custom_kubeconfig(read, &options).await.context("reading the kubeconfig")
+        }
+        (None, Some(_)) => kube::Config::from_kubeconfig(&options).await.context("reading the kubeconfig"),
+        (None, None) => kube::Config::infer().await.context("finding a cluster"),
+    }
+}
+
+/// Different for each process, also for one that is started again under the same number.
+fn identity() -> String {
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "lifeboat".to_owned());
+    let started = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_millis();
+    format!("{host}_{}_{started}", std::process::id())
+}
+
+/// Stops the work at the first signal and gives up on it at the second.
+fn signals(stop: CancellationToken) -> anyhow::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
+    Ok(async move {
+        for _ in 0..2 {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            stop.cancel();
+        }
+    })
+}
