@@ -27,6 +27,7 @@ struct Papers {
     offers: BTreeMap<String, Offer>,
     offered: BTreeMap<ObjectKey, String>,
     sightings: BTreeMap<String, Sighting>,
+    told: BTreeMap<ObjectKey, String>,
 }
 
 /// The desk that claims and volumes share.
@@ -101,6 +102,21 @@ impl Desk {
     /// What the server knew of the claim of a volume when it was last asked.
     pub fn sighting(&self, volume: &str) -> Option<Sighting> {
         self.papers.lock().sightings.get(volume).cloned()
+    }
+
+    /// What was last told a claim about volumes that nearly fit it.
+    pub fn told(&self, claim: &ObjectKey) -> Option<String> {
+        self.papers.lock().told.get(claim).cloned()
+    }
+
+    /// Notes what a claim is told about volumes that nearly fit it.
+    pub fn tell(&self, claim: &ObjectKey, sentence: String) {
+        self.papers.lock().told.insert(claim.clone(), sentence);
+    }
+
+    /// A claim is gone.
+    pub fn forget_claim(&self, claim: &ObjectKey) {
+        self.papers.lock().told.remove(claim);
     }
 
     /// A volume is gone.

@@ -13,7 +13,10 @@ use crate::world::{ClaimWorld, Lookups, View, VolumeWorld};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
-use lifeboat_engine::{Class, Controller, EffectError, ObjectKey, Objects, Trouble, Wiring};
+use lifeboat_engine::{Class, Controller, EffectError, Level, ObjectKey, Objects, Recorder, Trouble, Wiring};
+
+/// Reason of the event that names volumes which nearly fit a claim.
+const NEAR_MISSES: &str = "VolumesNearlyFit";
 
 /// What both controllers share: the kinds, how to find things among them, and the desk.
 #[derive(Clone)]
@@ -30,6 +33,8 @@ pub struct Office {
     pub by: Lookups,
     /// What is agreed in this process.
     pub desk: Desk,
+    /// Writes events.
+    pub recorder: Recorder,
 }
 
 impl Office {
@@ -86,6 +91,13 @@ impl Controller for Claims {
             | ClaimEffect::Complete(claim)
             | ClaimEffect::AssignClass(claim)
             | ClaimEffect::AskProvisioner(claim) => self.0.claims.replace(&claim).await.map(drop),
+            ClaimEffect::TellNearMisses(sentence) => {
+                if let Some(claim) = self.0.claims.get(key) {
+                    self.0.recorder.record(claim_reference(&claim), Level::Normal, NEAR_MISSES, &sentence);
+                }
+                self.0.desk.tell(key, sentence);
+                Ok(())
+            }
         }
     }
 
@@ -99,6 +111,10 @@ impl Controller for Claims {
 
     fn subject(world: &ClaimWorld) -> Option<ObjectReference> {
         Some(claim_reference(&world.claim))
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        self.0.desk.forget_claim(key);
     }
 }
 

@@ -5,15 +5,18 @@
 //! `volumes` shows a volume's phase, offers a free one to a waiting claim that it fits, takes a claim off that went
 //! elsewhere, and releases a volume whose claim is gone; it is woken by its volume and by the claim it is for.
 //!
+//! Beside them, where nobody else does it, two guards keep what is in use from being deleted ([`protect`]).
+//!
 //! The names, phases, annotations, reasons and messages are Kubernetes' own, so that this can take the place of
 //! kube-controller-manager's binder. Not here: making or deleting storage, which provisioners do.
 
 pub mod decide;
 pub mod desk;
 mod effects;
+pub mod protect;
 mod run;
 pub mod status;
 pub mod words;
 pub mod world;
 
-pub use run::{NAME, engine};
+pub use run::{NAME, Protection, engine};

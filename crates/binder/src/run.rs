@@ -2,6 +2,7 @@
 
 use crate::desk::Desk;
 use crate::effects::{Claims, Office, Volumes};
+use crate::protect::{ClaimGuard, VolumeGuard};
 use crate::words::{ClaimWords, VolumeWords, claims_of, is_default, text};
 use crate::world::Lookups;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
@@ -12,18 +13,31 @@ use std::collections::BTreeSet;
 /// The name that events and writes carry, as Kubernetes' own binder has it.
 pub const NAME: &str = "persistentvolume-controller";
 
+/// Who keeps what is in use from being deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protection {
+    /// This binder does: nobody else is there to.
+    Here,
+    /// kube-controller-manager does.
+    Elsewhere,
+}
+
 /// The binder of a cluster, ready to run.
-pub fn engine(client: kube::Client, clock: Clock, settings: Settings) -> Engine {
-    let mut engine = Engine::new(NAME, client, clock, settings);
+pub fn engine(client: kube::Client, clock: Clock, settings: Settings, protection: Protection) -> Engine {
+    let mut engine = Engine::new(NAME, client.clone(), clock, settings);
     let volumes = engine.objects::<PersistentVolume>(Selection::all());
     let claims = engine.objects::<PersistentVolumeClaim>(Selection::all());
     let classes = engine.objects::<StorageClass>(Selection::all());
     let pods = engine.objects::<Pod>(Selection::all());
     let by = Lookups::over(&volumes, &claims, &classes, &pods);
-    let office = Office { volumes, claims, classes, pods, by, desk: Desk::default() };
+    let recorder = engine.recorder();
+    let office = Office { volumes, claims, classes, pods, by, desk: Desk::default(), recorder };
     let claims = wake_claims(engine.controller(Claims(office.clone())), &office);
     let volumes = Volumes { office: office.clone(), claims };
-    let _ = wake_volumes(engine.controller(volumes), &office);
+    wake_volumes(engine.controller(volumes), &office);
+    if protection == Protection::Here {
+        protect(&mut engine, &office, client);
+    }
     engine
 }
 
@@ -55,7 +69,7 @@ fn wake_claims(wiring: Wiring<ObjectKey>, office: &Office) -> Wiring<ObjectKey> 
         })
 }
 
-fn wake_volumes(wiring: Wiring<ObjectKey>, office: &Office) -> Wiring<ObjectKey> {
+fn wake_volumes(wiring: Wiring<ObjectKey>, office: &Office) {
     let (by, desk) = (office.by.clone(), office.desk.clone());
     wiring.woken_by(&office.volumes, |change: &Change<PersistentVolume>| [change.key()]).woken_by(
         &office.claims,
@@ -75,5 +89,17 @@ fn wake_volumes(wiring: Wiring<ObjectKey>, office: &Office) -> Wiring<ObjectKey>
             names.remove("");
             names.into_iter().map(ObjectKey::cluster_wide).collect::<Vec<_>>()
         },
-    )
+    );
+}
+
+fn protect(engine: &mut Engine, office: &Office, client: kube::Client) {
+    engine
+        .controller(ClaimGuard::new(office.clone(), client))
+        .woken_by(&office.claims, |change: &Change<PersistentVolumeClaim>| [change.key()])
+        .woken_by(&office.pods, |change: &Change<Pod>| {
+            change.versions().flat_map(|pod| claims_of(pod)).collect::<BTreeSet<_>>()
+        });
+    engine
+        .controller(VolumeGuard(office.clone()))
+        .woken_by(&office.volumes, |change: &Change<PersistentVolume>| [change.key()]);
 }

@@ -111,6 +111,10 @@ pub struct ClaimWorld {
     pub found: Found,
     /// A volume that carries its uid and cannot serve it.
     pub unfit: Option<Arc<PersistentVolume>>,
+    /// Free volumes that nearly fit, where none does.
+    pub near: Option<String>,
+    /// What was last told of them.
+    pub told: Option<String>,
     /// Pods that name it and have no node yet.
     pub unscheduled: Vec<String>,
     /// Who has taken over from which plugin.
@@ -157,6 +161,8 @@ impl View<'_> {
             default_class: None,
             found: Found::Nothing,
             unfit: None,
+            near: None,
+            told: self.desk.told(key),
             unscheduled: Vec::new(),
             migration: self.migration,
             claim,
@@ -183,6 +189,9 @@ impl View<'_> {
                 None => Found::Nothing,
             },
         };
+        if matches!(world.found, Found::Nothing) && !delays {
+            world.near = matching::near_misses(&self.by.free, claim);
+        }
         world.unfit =
             ours.iter().find(carries_uid).filter(|_| matches!(world.found, Found::Nothing)).cloned();
         let everything = (Reverse(jiff::Timestamp::MAX), String::new())..;

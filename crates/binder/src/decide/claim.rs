@@ -31,6 +31,8 @@ pub enum ClaimEffect {
     AssignClass(Box<PersistentVolumeClaim>),
     /// Asks an external provisioner for a volume.
     AskProvisioner(Box<PersistentVolumeClaim>),
+    /// Tells which free volumes nearly fit, once for each change. Writes an event only.
+    TellNearMisses(String),
 }
 
 /// What is decided about a claim.
@@ -61,6 +63,9 @@ fn looking(world: &ClaimWorld, now: Timestamp) -> ClaimDecision {
         let mut claim = claim.clone();
         claim.spec.get_or_insert_default().storage_class_name = Some(class.clone());
         return Decision::act([ClaimEffect::AssignClass(Box::new(claim))]);
+    }
+    if let Some(near) = world.near.as_ref().filter(|near| world.told.as_ref() != Some(*near)) {
+        return Decision::act([ClaimEffect::TellNearMisses(near.clone())]);
     }
     let delays = world.class.as_deref().is_some_and(delays_binding);
     if delays && annotation(&claim.metadata, SELECTED_NODE).is_none() {

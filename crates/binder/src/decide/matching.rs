@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use lifeboat_engine::Index;
 use lifeboat_schema::quantity::Quantity;
 use lifeboat_schema::selector::LabelSelector;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc;
 
@@ -119,24 +120,48 @@ impl fmt::Display for Lack {
     }
 }
 
+/// All that a volume lacks for a claim, in the order in which Kubernetes looks.
+pub fn lacks(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> Vec<Lack> {
+    let (has, wants) = (VolumeWords::sort(volume), ClaimWords::sort(claim));
+    let modes = VolumeWords::modes(volume).contain(ClaimWords::modes(claim));
+    let deleting = volume.metadata.deletion_timestamp.is_some();
+    let found = [
+        (deleting, Lack::Deleting(volume.name().to_owned())),
+        (volume.capacity() < claim.request(), Lack::Size),
+        (has.class != wants.class, Lack::Class),
+        (has.attributes != wants.attributes, Lack::Attributes),
+        (has.block != wants.block, Lack::VolumeMode),
+        (!modes, Lack::AccessMode),
+        (!selects(claim)(volume), Lack::Selector),
+    ];
+    found.into_iter().filter(|(lacking, _)| *lacking).map(|(_, lack)| lack).collect()
+}
+
 /// The first thing that a volume lacks for a claim that names it; selectors do not count then.
 pub fn lack(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> Option<Lack> {
-    let (has, wants) = (VolumeWords::sort(volume), ClaimWords::sort(claim));
-    if volume.metadata.deletion_timestamp.is_some() {
-        Some(Lack::Deleting(volume.name().to_owned()))
-    } else if volume.capacity() < claim.request() {
-        Some(Lack::Size)
-    } else if has.class != wants.class {
-        Some(Lack::Class)
-    } else if has.attributes != wants.attributes {
-        Some(Lack::Attributes)
-    } else if has.block != wants.block {
-        Some(Lack::VolumeMode)
-    } else if !VolumeWords::modes(volume).contain(ClaimWords::modes(claim)) {
-        Some(Lack::AccessMode)
-    } else {
-        None
-    }
+    lacks(volume, claim).into_iter().find(|lack| *lack != Lack::Selector)
+}
+
+/// Free volumes that lack but one thing, a few of them, as one sentence; `None` where there are none. Looks at no more than a
+/// bounded number.
+pub fn near_misses(free: &Index<Place, PersistentVolume>, claim: &PersistentVolumeClaim) -> Option<String> {
+    const LOOKED_AT: usize = 200;
+    const TOLD: usize = 3;
+    let (looked, misses) = (Cell::new(0), RefCell::new(Vec::new()));
+    free.find(.., |volume| {
+        if let [lack] = lacks(volume, claim).as_slice() {
+            let what = match lack {
+                Lack::Size => format!("too small, {} of {}", volume.capacity(), claim.request()),
+                Lack::Class => format!("of class {:?}", VolumeWords::sort(volume).class),
+                lack => lack.to_string(),
+            };
+            misses.borrow_mut().push(format!("{} ({what})", volume.name()));
+        }
+        looked.set(looked.get() + 1);
+        looked.get() >= LOOKED_AT || misses.borrow().len() >= TOLD
+    });
+    let misses = misses.into_inner();
+    (!misses.is_empty()).then(|| format!("no free volume fits; nearest: {}", misses.join(", ")))
 }
 
 /// Why a volume that is reserved for a claim cannot be bound to it. Whoever reserved it may overrule the class.

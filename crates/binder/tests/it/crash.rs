@@ -4,6 +4,7 @@ use crate::things::{ClaimThings, VolumeThings};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use lifeboat_binder::Protection;
 use lifeboat_binder::words::{ClaimWords, PROVISIONED_BY, STORAGE_PROVISIONER, VolumeWords, annotation};
 use lifeboat_engine::Settings;
 use lifeboat_testbed::fixtures::{self, With};
@@ -11,7 +12,7 @@ use lifeboat_testbed::{Cluster, CrashStory, Kind, Process, Scene};
 use serde_json::json;
 
 async fn run(process: Process<()>) {
-    lifeboat_binder::engine(process.client, process.clock, Settings::default())
+    lifeboat_binder::engine(process.client, process.clock, Settings::default(), Protection::Here)
         .run(std::future::pending())
         .await;
 }
@@ -44,8 +45,6 @@ async fn bound(cluster: &Cluster, name: &str) {
 }
 
 async fn delete(cluster: &Cluster, name: &str) {
-    let guard = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-    claims(cluster).patch(name, &PatchParams::default(), &guard).await.unwrap();
     claims(cluster).delete(name, &DeleteParams::default()).await.unwrap();
 }
 

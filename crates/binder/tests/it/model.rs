@@ -27,6 +27,8 @@ pub struct Model {
     pub claims: BTreeMap<ObjectKey, PersistentVolumeClaim>,
     pub writes: Vec<String>,
     pub events: Vec<String>,
+    /// Events that only this binder has.
+    pub hints: Vec<String>,
     /// Why the last pass rested.
     pub rest: Option<String>,
     /// How many more writes the process lives.
@@ -86,6 +88,7 @@ impl Default for Model {
             claims: BTreeMap::new(),
             writes: Vec::new(),
             events: Vec::new(),
+            hints: Vec::new(),
             rest: None,
             lives: None,
             now: Timestamp::from_second(1_800_000_000).unwrap(),
@@ -266,6 +269,11 @@ impl Model {
                             | ClaimEffect::Complete(claim)
                             | ClaimEffect::AssignClass(claim)
                             | ClaimEffect::AskProvisioner(claim) => self.put_claim(*claim, false),
+                            ClaimEffect::TellNearMisses(sentence) => {
+                                self.hints.push(sentence.clone());
+                                self.mind.desk.tell(key, sentence);
+                                Ok(())
+                            }
                         };
                     }
                     if done == Err(Fault::Died) {

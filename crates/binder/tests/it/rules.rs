@@ -32,6 +32,15 @@ fn of_claim(model: &Model) -> String {
     told(&decision.next, shows.and_then(|status| status.phase))
 }
 
+/// The same after the claim was told which volumes nearly fit, which comes before it rests.
+fn hinted(model: Model) -> Model {
+    let key = ObjectKey::new("ns", "c");
+    if let Some(near) = model.claim_world(&key).near {
+        model.mind.desk.tell(&key, near);
+    }
+    model
+}
+
 fn of_volume(model: &Model) -> String {
     let world = model.volume_world("v");
     let decision = volumes::decide(&world, model.now);
@@ -50,7 +59,7 @@ fn check(rule: &str, decided: &str, expected: &str) {
 
 #[test]
 fn a_claim_without_a_volume_name() {
-    let row = |rule: &str, model: Model, expected: &str| check(rule, &of_claim(&model), expected);
+    let row = |rule: &str, model: Model, expected: &str| check(rule, &of_claim(&hinted(model)), expected);
     row(
         "a free volume that fits is reserved",
         start().with_claim(claim()).with_volume(volume("v")),
@@ -149,7 +158,7 @@ fn a_claim_without_a_volume_name() {
 
 #[test]
 fn provisioning() {
-    let row = |rule: &str, model: Model, expected: &str| check(rule, &of_claim(&model), expected);
+    let row = |rule: &str, model: Model, expected: &str| check(rule, &of_claim(&hinted(model)), expected);
     let of = |class: &str| claim().of_class(Some(class));
     row(
         "a missing class is told and the status left alone",
@@ -196,7 +205,7 @@ fn provisioning() {
 
 #[test]
 fn a_claim_that_names_its_volume() {
-    let row = |rule: &str, model: Model, expected: &str| check(rule, &of_claim(&model), expected);
+    let row = |rule: &str, model: Model, expected: &str| check(rule, &of_claim(&hinted(model)), expected);
     let c = || claim().naming("v");
     row("the volume is missing", start().with_claim(c()), "Wait(VolumeMissing)");
     row("unclaimed and fitting", start().with_claim(c()).with_volume(volume("v")), "Do(Reserve)");
@@ -277,7 +286,7 @@ fn a_claim_that_names_its_volume() {
 
 #[test]
 fn a_claim_that_was_bound() {
-    let row = |rule: &str, model: Model, expected: &str| check(rule, &of_claim(&model), expected);
+    let row = |rule: &str, model: Model, expected: &str| check(rule, &of_claim(&hinted(model)), expected);
     let c = || claim().naming("v").completed().in_phase("Bound");
     row(
         "its volume name is lost",
@@ -335,7 +344,7 @@ fn the_size_shown_follows_the_volume_only_when_it_becomes_bound() {
 #[test]
 fn what_a_free_volume_must_be_to_be_chosen() {
     let row = |rule: &str, claim, volume, takes: bool| {
-        let decided = of_claim(&start().with_claim(claim).with_volume(volume));
+        let decided = of_claim(&hinted(start().with_claim(claim).with_volume(volume)));
         assert_eq!(decided == "Do(Reserve)", takes, "{rule}: {decided}");
     };
     let v = || volume("v");
@@ -609,4 +618,78 @@ fn each_volume_is_offered_to_a_claim_of_its_own() {
         offered.insert(model.mind.desk.offer_of(&format!("v{n}")).unwrap().claim);
     }
     assert_eq!(offered.len(), 5);
+}
+
+#[test]
+fn a_claim_is_told_once_which_volumes_nearly_fit() {
+    let mut model = start()
+        .with_claim(claim().sized("5Gi"))
+        .with_volume(volume("a").sized("2Gi"))
+        .with_volume(volume("b").sized("9Gi").of_class(Some("slow")))
+        .with_volume(volume("d").of_class(Some("slow")));
+    model.settle();
+    assert_eq!(
+        model.hints,
+        ["no free volume fits; nearest: a (too small, 2Gi of 5Gi), b (of class \"slow\")"],
+        "what lacks more than one thing is not near"
+    );
+}
+
+#[test]
+fn finding_the_best_of_many_looks_at_one() {
+    let mut model = start();
+    for n in 0..100_000 {
+        model.store_volume(volume(&format!("v{n}")).sized(&format!("{}Mi", n % 5000)));
+    }
+    model.see_all();
+    for size in ["1Mi", "2500Mi", "4999Mi"] {
+        let looks = std::cell::Cell::new(0);
+        let found =
+            lifeboat_binder::decide::matching::best(&model.mind.by.free, &claim().sized(size), |_| {
+                looks.set(looks.get() + 1);
+                true
+            });
+        assert_eq!(found.unwrap().spec.as_ref().unwrap().capacity.as_ref().unwrap()["storage"].0, size);
+        assert!(looks.get() <= 8, "one look for each set of modes at most, not {}", looks.get());
+    }
+}
+
+#[test]
+fn guarding() {
+    use lifeboat_binder::protect::{
+        CLAIM_FINALIZER, ClaimGuardWorld, VOLUME_FINALIZER, decide_claim, decide_volume,
+    };
+    let going = |mut claim: k8s_openapi::api::core::v1::PersistentVolumeClaim| {
+        claim.metadata.deletion_timestamp =
+            Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH));
+        claim
+    };
+    let guarded = || claim().with(|claim| claim.metadata.finalizers = Some(vec![CLAIM_FINALIZER.into()]));
+    let row = |rule: &str, claim, pods: &[&str], asked: Option<bool>, expected: &str| {
+        let pods = pods.iter().map(|pod| (*pod).to_owned()).collect();
+        let world = ClaimGuardWorld { claim: std::sync::Arc::new(claim), pods, asked };
+        check(rule, &told(&decide_claim(&world, start().now).next, None), expected);
+    };
+    row("a claim without the finalizer gets it", claim(), &[], None, "Do(Guard)");
+    row("a claim that has it is left alone", guarded(), &[], None, "Settled");
+    row("one that is going and used stays", going(guarded()), &["p"], None, "Wait(ByPods)");
+    row(
+        "one that is going and seems unused: the server is asked",
+        going(guarded()),
+        &[],
+        None,
+        "Do(AskForPods)",
+    );
+    row("the server knows a pod", going(guarded()), &[], Some(true), "Wait(ByUnseenPod)");
+    row("the server knows none", going(guarded()), &[], Some(false), "Do(Release)");
+    row("one that is going gets no finalizer any more", going(claim()), &[], None, "Settled");
+    let row =
+        |rule: &str, volume, expected: &str| check(rule, &told(&decide_volume(&volume).next, None), expected);
+    row("a volume without the finalizer gets it", volume("v"), "Do(Guard)");
+    row(
+        "going and bound stays",
+        volume("v").finalizer(VOLUME_FINALIZER).deleting().in_phase("Bound"),
+        "Wait(ByClaim)",
+    );
+    row("going and not bound", volume("v").finalizer(VOLUME_FINALIZER).deleting(), "Do(Release)");
 }

@@ -1,10 +1,11 @@
 //! What people rely on, on both clusters. The real one is shared, so everything carries the namespace in its name.
 
 use crate::things::{ClaimThings, VolumeThings};
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use lifeboat_binder::Protection;
 use lifeboat_binder::words::{
     BIND_COMPLETED, BOUND_BY_CONTROLLER, ClaimWords, PROVISIONED_BY, SELECTED_NODE, STORAGE_PROVISIONER,
     VolumeWords, annotation,
@@ -26,7 +27,8 @@ struct Scene<'a> {
 /// A namespace, a class of the same name, and the binder at work.
 async fn scene<'a>(cluster: &'a Cluster, prefix: &str) -> Scene<'a> {
     let namespace = cluster.namespace(prefix).await;
-    let engine = lifeboat_binder::engine(cluster.client(), cluster.clock(), Settings::default());
+    let engine =
+        lifeboat_binder::engine(cluster.client(), cluster.clock(), Settings::default(), Protection::Here);
     Scene {
         cluster,
         claims: Api::namespaced(cluster.client(), &namespace),
@@ -109,8 +111,6 @@ on_both!(
         let volume = scene.volume_in("v", "Bound").await;
         assert_eq!(volume.claim_ref().unwrap().uid, claim.metadata.uid);
         // The claim goes, and the volume is released and kept.
-        let guard = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-        scene.claims.patch("c", &PatchParams::default(), &guard).await.unwrap();
         scene.claims.delete("c", &DeleteParams::default()).await.unwrap();
         scene.volume_in("v", "Released").await;
         // A namesake is not its claim; it says so, and takes the volume once somebody frees it.
@@ -118,10 +118,14 @@ on_both!(
         let free = Patch::Merge(json!({"spec": {"claimRef": null}}));
         scene.volumes.patch(&scene.named("v"), &PatchParams::default(), &free).await.unwrap();
         scene.claim_in("c", "Bound").await;
-        // The volume goes, and the claim is lost.
-        let guard = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-        scene.volumes.patch(&scene.named("v"), &PatchParams::default(), &guard).await.unwrap();
+        // The volume is not deleted while it is bound. Forced, it goes, and the claim is lost.
         scene.volumes.delete(&scene.named("v"), &DeleteParams::default()).await.unwrap();
+        let going = |volume: Option<&PersistentVolume>| {
+            volume.is_some_and(|volume| volume.metadata.deletion_timestamp.is_some())
+        };
+        cluster.until(&scene.volumes, &scene.named("v"), going).await;
+        let force = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        scene.volumes.patch(&scene.named("v"), &PatchParams::default(), &force).await.unwrap();
         scene.claim_in("c", "Lost").await;
         assert_eq!(
             scene.event("ClaimLost").await,
@@ -202,32 +206,55 @@ on_both!(
         assert_eq!(bound.volume_name(), scene.named("made"));
         assert!(annotation(&bound.metadata, BIND_COMPLETED).is_some());
         // It deletes what is released.
-        let guard = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-        scene.claims.patch("c", &PatchParams::default(), &guard).await.unwrap();
         scene.claims.delete("c", &DeleteParams::default()).await.unwrap();
         scene.volume_in("made", "Released").await;
     }
 );
 
+/// A default class is everybody's, so only a cluster of one's own can have one.
+#[tokio::test(start_paused = true)]
+async fn a_claim_is_given_the_default_class_when_there_is_one() {
+    let cluster = &Cluster::embedded();
+    let scene = scene(cluster, "default").await;
+    scene.create_claim(scene.claim("c").of_class(None)).await;
+    scene.event("FailedBinding").await;
+    scene.create_class("made.example.io", "Immediate").await;
+    let default =
+        Patch::Merge(json!({"metadata": {"annotations": {lifeboat_binder::words::DEFAULT_CLASS: "true"}}}));
+    scene.classes.patch(&scene.namespace, &PatchParams::default(), &default).await.unwrap();
+    let given = |claim: Option<&PersistentVolumeClaim>| {
+        claim.is_some_and(|claim| annotation(&claim.metadata, STORAGE_PROVISIONER).is_some())
+    };
+    let claim = cluster.until(&scene.claims, "c", given).await.unwrap();
+    assert_eq!(claim.class(), scene.namespace);
+}
+
 on_both!(
-    async fn a_claim_is_given_the_default_class_when_there_is_one(cluster: &Cluster) {
-        // A default class is everybody's, so only a cluster of one's own can have one.
-        if !cluster.is_embedded() {
-            return;
-        }
-        let scene = scene(cluster, "default").await;
-        scene.create_claim(scene.claim("c").of_class(None)).await;
-        scene.event("FailedBinding").await;
-        scene.create_class("made.example.io", "Immediate").await;
-        let default = Patch::Merge(
-            json!({"metadata": {"annotations": {lifeboat_binder::words::DEFAULT_CLASS: "true"}}}),
-        );
-        scene.classes.patch(&scene.namespace, &PatchParams::default(), &default).await.unwrap();
-        let given = |claim: Option<&PersistentVolumeClaim>| {
-            claim.is_some_and(|claim| annotation(&claim.metadata, STORAGE_PROVISIONER).is_some())
+    async fn a_claim_in_use_is_kept_until_its_pod_is_gone(cluster: &Cluster) {
+        let scene = scene(cluster, "used").await;
+        scene.create_volume(scene.volume("v")).await;
+        scene.create_claim(scene.claim("c")).await;
+        scene.claim_in("c", "Bound").await;
+        let pods: Api<Pod> = Api::namespaced(cluster.client(), &scene.namespace);
+        let accounts: Api<ServiceAccount> = Api::namespaced(cluster.client(), &scene.namespace);
+        cluster.until(&accounts, "default", |account| account.is_some()).await;
+        let pod = fixtures::pod(&scene.namespace, "p", &["c"]).with(|pod| {
+            pod.spec.as_mut().unwrap().node_name = Some("somewhere".into());
+        });
+        pods.create(&PostParams::default(), &pod).await.unwrap();
+        scene.claims.delete("c", &DeleteParams::default()).await.unwrap();
+        let waits = || async {
+            let claim = scene.claims.get("c").await?;
+            let going = claim.metadata.deletion_timestamp.is_some();
+            if going { Ok(()) } else { Err(NotYet("it is not even going".into())) }
         };
-        let claim = cluster.until(&scene.claims, "c", given).await.unwrap();
-        assert_eq!(claim.class(), scene.namespace);
+        cluster.eventually("the claim to wait", waits).await;
+        let now = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+        pods.delete("p", &now).await.unwrap();
+        cluster.until(&scene.claims, "c", |claim| claim.is_none()).await;
+        scene.volume_in("v", "Released").await;
+        scene.volumes.delete(&scene.named("v"), &DeleteParams::default()).await.unwrap();
+        cluster.until(&scene.volumes, &scene.named("v"), |volume| volume.is_none()).await;
     }
 );
 
@@ -251,7 +278,8 @@ async fn many_pairs_bind_with_four_writes_each_and_then_nothing_is_written() {
     let before = revision(&cluster);
     let (_, mut written) = cluster.server().cluster().store.observe();
     let start = || {
-        let engine = lifeboat_binder::engine(cluster.client(), cluster.clock(), Settings::default());
+        let engine =
+            lifeboat_binder::engine(cluster.client(), cluster.clock(), Settings::default(), Protection::Here);
         Task::spawn(async move { engine.run(std::future::pending()).await })
     };
     let binder = start();
