@@ -115,14 +115,16 @@ pub fn serve(
     if !path.subresource.is_empty() && !resource.has_subresource(&path.subresource) {
         return Err(ApiError::no_such_path());
     }
+    // Before anything is written: a request that cannot be answered must not be carried out.
+    let (form, _) = (call.form()?, Include::parse(&call.query)?);
     if !resource.is_stored() {
         if call.verb != Verb::Create {
             return Err(ApiError::method_not_allowed());
         }
-        if call.form()? != Form::Object {
+        if form != Form::Object {
             return Err(negotiate::not_acceptable());
         }
-        let body = call.decode()?.object;
+        let body = typed_body(call, &resource.api_version, &resource.kind)?;
         let reviewed = auth::review(cluster, authenticator, &call.user, resource, namespace, body)?;
         return Ok(Answer::value(201, &reviewed));
     }
@@ -136,7 +138,6 @@ pub fn serve(
         Verb::Get => get(cluster, call, at, lag),
         Verb::List => {
             let selection = Selection::parse(resource, namespace, "", &call.query)?;
-            let form = call.form()?;
             let query = stale_query(cluster, &call.query, lag);
             let listed = cluster.list(resource, &selection, &query)?;
             Ok(Answer::json(
@@ -150,7 +151,7 @@ pub fn serve(
                 resource: resource.clone(),
                 path: path.clone(),
                 selection: Selection::parse(resource, namespace, &path.name, &call.query)?,
-                form: call.form()?,
+                form,
                 include: Include::parse(&call.query)?,
                 faults: call.faults.clone(),
             };
@@ -199,6 +200,20 @@ pub fn serve(
             })
         }
         Verb::DeleteCollection => delete_collection(cluster, call, at),
+    }
+}
+
+/// A body that is asked of the server and never stored: it must be an object, and its fields what the kind says.
+fn typed_body(call: &Call<'_>, api_version: &str, kind: &str) -> Result<Value> {
+    let body = call.decode()?.object;
+    let wrong = match lifeboat_kinds::schema(api_version, kind) {
+        _ if !body.is_object() => Some("the body is not an object".to_owned()),
+        Some(schema) => lifeboat_schema::type_errors(schema, &body),
+        None => None,
+    };
+    match wrong {
+        Some(what) => Err(ApiError::bad_request(format!("{kind} cannot be handled as a {kind}: {what}"))),
+        None => Ok(body),
     }
 }
 
@@ -309,7 +324,7 @@ fn serve_scale(cluster: &Cluster, call: &Call<'_>, at: At<'_>) -> Result<Answer>
         }
         Verb::Update | Verb::Patch => {
             let body = match call.verb {
-                Verb::Update => Some(call.decode()?.object),
+                Verb::Update => Some(typed_body(call, "autoscaling/v1", "Scale")?),
                 _ => None,
             };
             let updated = cluster.update(at, &call.options()?, |old| {
@@ -350,7 +365,12 @@ fn serve_action(
     if call.verb != Verb::Create {
         return Err(ApiError::method_not_allowed());
     }
-    let body = call.decode()?.object;
+    let (api_version, kind) = match at.subresource {
+        "token" => ("authentication.k8s.io/v1", "TokenRequest"),
+        "eviction" => ("policy/v1", "Eviction"),
+        _ => ("v1", "Binding"),
+    };
+    let body = typed_body(call, api_version, kind)?;
     let whole = At { subresource: "", ..at };
     let done =
         json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});

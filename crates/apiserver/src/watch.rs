@@ -22,6 +22,8 @@ use tokio::time::Instant;
 
 /// How long a watch lives that names no end.
 const LONGEST: Duration = Duration::from_secs(45 * 60);
+/// No watch lives longer, whatever its client asks for.
+const AT_MOST: Duration = Duration::from_secs(24 * 3600);
 /// How often an idle watch is told how far it has come.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// Lines are gathered into one chunk up to this size.
@@ -65,7 +67,7 @@ impl Watch {
         let rule = query.get("resourceVersionMatch");
         check_options(initial, rule)?;
         let bookmarks = query.flag("allowWatchBookmarks");
-        let life = query.timeout()?.filter(|life| !life.is_zero()).unwrap_or(LONGEST);
+        let life = query.timeout()?.filter(|life| !life.is_zero()).unwrap_or(LONGEST).min(AT_MOST);
         let store = &self.cluster.store;
         // Subscribe before reading, or an event between the two would be lost.
         let wake = store.watch(&self.resource.collection);

@@ -392,7 +392,13 @@ fn check_identity(at: At<'_>, new: &mut Value) -> Result<()> {
     let Some(root) = new.as_object_mut() else {
         return Err(ApiError::bad_request("the body is not an object"));
     };
+    if root.get("metadata").is_some_and(|meta| !meta.is_object() && !meta.is_null()) {
+        return Err(ApiError::bad_request("metadata of the body is not an object"));
+    }
     for (field, want) in [("apiVersion", resource.api_version.as_str()), ("kind", resource.kind.as_str())] {
+        if root.get(field).is_some_and(|value| !value.is_string() && !value.is_null()) {
+            return Err(ApiError::bad_request(format!("{field} of the body is not a string")));
+        }
         match root.get(field).and_then(Value::as_str).unwrap_or_default() {
             "" => {
                 root.insert(field.into(), want.into());

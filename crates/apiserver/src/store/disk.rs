@@ -100,7 +100,10 @@ struct Queue {
 }
 
 /// Reads a folder, giving each record to `load` in the order of writing; makes it if it is not there.
-pub fn open(folder: &Path, mut load: impl FnMut(Record)) -> Result<Opened, DiskError> {
+pub fn open(
+    folder: &Path,
+    mut load: impl FnMut(Record) -> Result<(), &'static str>,
+) -> Result<Opened, DiskError> {
     std::fs::create_dir_all(folder).map_err(io("creating", folder))?;
     let lock_path = folder.join("lock");
     let lock = OpenOptions::new()
@@ -116,7 +119,7 @@ pub fn open(folder: &Path, mut load: impl FnMut(Record)) -> Result<Opened, DiskE
     if snapshot.exists() {
         read(&snapshot, Tail::Whole, |record| {
             revision = revision.max(record.revision);
-            load(record);
+            load(record)
         })?;
     }
     let path = folder.join(LOG);
@@ -126,8 +129,9 @@ pub fn open(folder: &Path, mut load: impl FnMut(Record)) -> Result<Opened, DiskE
             // A crash between a new snapshot and the emptying of the log leaves records that the snapshot has.
             if record.revision > revision {
                 revision = record.revision;
-                load(record);
+                load(record)?;
             }
+            Ok(())
         })?;
     }
     let log = OpenOptions::new()
@@ -156,7 +160,11 @@ enum Tail {
 }
 
 /// Reads records until the end; gives the length of the sound part.
-fn read(path: &Path, tail: Tail, mut load: impl FnMut(Record)) -> Result<u64, DiskError> {
+fn read(
+    path: &Path,
+    tail: Tail,
+    mut load: impl FnMut(Record) -> Result<(), &'static str>,
+) -> Result<u64, DiskError> {
     let file = File::open(path).map_err(io("opening", path))?;
     let size = file.metadata().map_err(io("reading", path))?.len();
     let mut input = BufReader::with_capacity(1 << 20, file);
@@ -197,7 +205,7 @@ fn read(path: &Path, tail: Tail, mut load: impl FnMut(Record)) -> Result<u64, Di
             return Err(damaged(offset, "a checksum does not match"));
         }
         let record = decode(&payload).ok_or_else(|| damaged(offset, "a record can not be read"))?;
-        load(record);
+        load(record).map_err(|what| damaged(offset, what))?;
         offset = end;
     }
     Ok(offset)
@@ -349,6 +357,7 @@ fn compact(opened: &mut Opened) -> Result<(), DiskError> {
             Some(json) => alive.insert(key, (record.revision, json)),
             None => alive.remove(&key),
         };
+        Ok(())
     };
     if snapshot.exists() {
         read(&snapshot, Tail::Whole, &mut keep)?;

@@ -439,7 +439,11 @@ impl State {
         }
     }
 
-    fn load(&mut self, record: disk::Record, index: &impl Fn(&str, &serde_json::Value) -> Index) {
+    fn load(
+        &mut self,
+        record: disk::Record,
+        index: &impl Fn(&str, &serde_json::Value) -> Index,
+    ) -> Result<(), &'static str> {
         let key = Key::new(&record.collection.into(), &record.namespace, &record.name);
         if let Some(before) = self.find(&key) {
             self.forget(&before);
@@ -453,13 +457,15 @@ impl State {
                 collection.objects.remove(&slot);
             }
             Some(json) => {
-                let value = serde_json::from_slice(&json).unwrap_or_default();
+                let value: serde_json::Value =
+                    serde_json::from_slice(&json).map_err(|_| "a record holds something that is not JSON")?;
                 let index = index(&key.collection, &value);
                 let entry = Arc::new(Entry { key, revision: record.revision, json, index });
                 collection.objects.insert(slot, entry.clone());
                 self.remember(&entry);
             }
         }
+        Ok(())
     }
 
     /// Lets watchers see what the disk now has.

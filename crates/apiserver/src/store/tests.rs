@@ -105,3 +105,16 @@ async fn a_folder_belongs_to_one_process_at_a_time() {
     let error = Store::open(folder.path(), index).err().expect("refused");
     assert!(matches!(error, DiskError::InUse { .. }), "{error}");
 }
+
+#[tokio::test]
+async fn a_sound_record_of_nonsense_is_damage_too() {
+    let folder = tempfile::tempdir().expect("folder");
+    let store = Store::open(folder.path(), index).expect("opens");
+    let put = store.put(&key("a"), Expect::Absent, Timestamp::UNIX_EPOCH, |_| {
+        (Bytes::from_static(b"not json"), Index { uid: "a".into(), ..Default::default() })
+    });
+    store.settled(put.expect("new").revision).await.expect("synced");
+    drop(store);
+    let error = Store::open(folder.path(), index).err().expect("refused");
+    assert!(error.to_string().contains("not JSON"), "{error}");
+}

@@ -7,5 +7,6 @@ mod agree;
 mod control;
 mod durable;
 mod faults;
+mod hostile;
 mod support;
 mod watching;
