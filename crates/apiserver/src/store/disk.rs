@@ -178,10 +178,15 @@ fn read(
         return Err(damaged(0, "it does not begin like a store of this program"));
     }
     let mut offset = MAGIC.len() as u64;
+    let mut newest = 0;
     while offset < size {
         let left = size - offset;
         let mut head = [0; 8];
-        let torn = |what| if tail == Tail::MayBeTorn { Ok(offset) } else { Err(damaged(offset, what)) };
+        let torn = |what| match tail {
+            // Only the last write can be torn: where a sound record follows, something else has happened.
+            Tail::MayBeTorn if !sound_record_after(path, offset, newest)? => Ok(offset),
+            _ => Err(damaged(offset, what)),
+        };
         if left < 8 {
             return torn("a record ends early");
         }
@@ -205,10 +210,29 @@ fn read(
             return Err(damaged(offset, "a checksum does not match"));
         }
         let record = decode(&payload).ok_or_else(|| damaged(offset, "a record can not be read"))?;
+        newest = newest.max(record.revision);
         load(record).map_err(|what| damaged(offset, what))?;
         offset = end;
     }
     Ok(offset)
+}
+
+/// Whether a whole record with a later revision stands anywhere behind an offset.
+fn sound_record_after(path: &Path, offset: u64, newest: u64) -> Result<bool, DiskError> {
+    let bytes = std::fs::read(path).map_err(io("reading", path))?;
+    let rest = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).unwrap_or_default();
+    let sound = |start: usize| {
+        let Some((head, after)) = rest[start..].split_first_chunk::<16>() else { return false };
+        let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let revision = u64::from(number(8)) | u64::from(number(12)) << 32;
+        // Cheap checks first: a plausible revision and a length that fits are rare among bytes that are no record.
+        let length = number(0) as usize;
+        let plausible = revision > newest && revision - newest <= rest.len() as u64 && length >= 8;
+        plausible
+            && length - 8 <= after.len()
+            && crc32fast::hash(&rest[start + 8..start + 8 + length]) == number(4)
+    };
+    Ok((1..rest.len()).any(sound))
 }
 
 fn encode(out: &mut Vec<u8>, event: &Event) {
@@ -382,8 +406,9 @@ fn compact(opened: &mut Opened) -> Result<(), DiskError> {
     std::fs::rename(&fresh, &snapshot).map_err(io("renaming", &fresh))?;
     sync_folder(&folder)?;
     opened.log.set_len(MAGIC.len() as u64).map_err(io("emptying", &log))?;
-    opened.log.sync_all().map_err(io("syncing", &log))?;
+    // At once, or a failure to sync would make the next append leave a hole that reads as damage.
     opened.log_bytes = MAGIC.len() as u64;
+    opened.log.sync_all().map_err(io("syncing", &log))?;
     // The lock is held as long as the folder is in use; naming it here keeps it from being dropped early.
     let _held = &opened.lock;
     Ok(())
@@ -409,5 +434,64 @@ pub(super) mod tests {
         for length in 0..40 {
             let _ = decode(&vec![0xff; length]);
         }
+    }
+
+    fn write(opened: &mut Opened, revision: u64, name: &str, json: Option<&[u8]>) {
+        let mut bytes = Vec::new();
+        encode_parts(&mut bytes, revision, ["things", "", name], json);
+        append(opened, &bytes).expect("appended");
+    }
+
+    fn contents(folder: &Path) -> (u64, Vec<(u64, String)>) {
+        let mut found = std::collections::BTreeMap::new();
+        let opened = open(folder, |record| {
+            match record.json {
+                Some(_) => found.insert(record.name, record.revision),
+                None => found.remove(&record.name),
+            };
+            Ok(())
+        });
+        let revision = opened.expect("opens").revision;
+        (revision, found.into_iter().map(|(name, revision)| (revision, name)).collect())
+    }
+
+    #[test]
+    fn a_rewritten_log_holds_the_same_even_if_the_rewrite_dies_half_way() {
+        let folder = tempfile::tempdir().expect("folder");
+        let mut opened = open(folder.path(), |_| Ok(())).expect("opens");
+        write(&mut opened, 2, "a", Some(b"{}"));
+        write(&mut opened, 3, "b", Some(b"{}"));
+        write(&mut opened, 4, "b", None);
+        let before = std::fs::read(folder.path().join(LOG)).expect("log");
+        compact(&mut opened).expect("compacted");
+        drop(opened);
+        let wanted = (4, vec![(2, "a".to_owned())]);
+        assert_eq!(contents(folder.path()), wanted);
+        // Died after the snapshot and before the log was emptied.
+        std::fs::write(folder.path().join(LOG), before).expect("log");
+        assert_eq!(contents(folder.path()), wanted);
+        let mut opened = open(folder.path(), |_| Ok(())).expect("opens");
+        write(&mut opened, 5, "c", Some(b"{}"));
+        compact(&mut opened).expect("compacted again");
+        write(&mut opened, 6, "d", Some(b"{}"));
+        drop(opened);
+        assert_eq!(contents(folder.path()), (6, vec![(2, "a".into()), (5, "c".into()), (6, "d".into())]));
+    }
+
+    #[test]
+    fn a_broken_length_in_the_middle_is_damage_and_cuts_nothing() {
+        let folder = tempfile::tempdir().expect("folder");
+        let mut opened = open(folder.path(), |_| Ok(())).expect("opens");
+        for revision in 2..6 {
+            write(&mut opened, revision, &format!("m{revision}"), Some(b"{}"));
+        }
+        drop(opened);
+        let log = folder.path().join(LOG);
+        let mut bytes = std::fs::read(&log).expect("log");
+        bytes[MAGIC.len() + 2] ^= 0x10;
+        std::fs::write(&log, &bytes).expect("written");
+        let error = open(folder.path(), |_| Ok(())).err().expect("refused");
+        assert!(error.to_string().contains("damaged at byte 8"), "{error}");
+        assert_eq!(std::fs::read(&log).expect("log"), bytes, "nothing was changed");
     }
 }
