@@ -1,9 +1,12 @@
-//! `lifeboat up`: embedded clusters, each with its own data, authority and address, and one kubeconfig for all of them.
+//! `lifeboat up`: embedded clusters, each with its own data, authority and address, the controllers that a bare API server
+//! lacks, and one kubeconfig for all of them.
 
 use anyhow::{Context as _, bail};
 use lifeboat_apiserver::auth::TokenKey;
 use lifeboat_apiserver::serve::{Authority, Context, Credential, Front, kubeconfig, write_private};
 use lifeboat_apiserver::{ApiServer, Config, Sources, User};
+use lifeboat_binder::Protection;
+use lifeboat_engine::{Clock, Settings};
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -20,12 +23,28 @@ pub struct Args {
     /// Where to write the kubeconfig; DIR/kubeconfig when not given.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Start plain Kubernetes API servers: do not install Lifeboat's definitions.
+    /// Start plain Kubernetes API servers: neither Lifeboat's definitions nor its controllers.
     #[arg(long)]
     bare: bool,
+    /// Leave these controllers out, for clusters where others do their work.
+    #[arg(long, value_name = "CONTROLLER", value_delimiter = ',')]
+    without: Vec<Part>,
     /// Address of the first cluster; the others take the ports after it. Port 0 picks free ones.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
+}
+
+/// A controller that runs in every cluster unless it is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// Binds claims to volumes and keeps what is in use from being deleted.
+    Binder,
+}
+
+impl Args {
+    fn runs(&self, part: Part) -> bool {
+        !self.bare && !self.without.contains(&part)
+    }
 }
 
 struct Cluster {
@@ -106,6 +125,9 @@ async fn serve(args: &Args, scratch: Option<&Path>) -> anyhow::Result<()> {
     let mut controls = tokio::task::JoinSet::new();
     for cluster in clusters {
         controls.spawn(cluster.server.control());
+        if args.runs(Part::Binder) {
+            controls.spawn(bind(&cluster.server));
+        }
         let mut stopped = stopped.clone();
         fronts.spawn(cluster.front.run(async move {
             // An error means that the sender is gone, which is a stop as well.
@@ -119,6 +141,13 @@ async fn serve(args: &Args, scratch: Option<&Path>) -> anyhow::Result<()> {
     while fronts.join_next().await.is_some() {}
     controls.shutdown().await;
     Ok(())
+}
+
+/// The binder of an embedded cluster. It can be dropped at any moment: what it left half done, the next one completes.
+fn bind(server: &ApiServer) -> impl Future<Output = ()> + Send + use<> {
+    let client = kube::Client::new(server.service_as(User::admin()), "default");
+    let engine = lifeboat_binder::engine(client, Clock::system(), Settings::default(), Protection::Here);
+    engine.run(std::future::pending())
 }
 
 async fn interrupted() -> anyhow::Result<()> {

@@ -2,5 +2,6 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test is the outside: it starts processes and tasks")]
 
+mod binder;
 mod process;
 mod up;
