@@ -170,6 +170,12 @@ pub const PENDING_DELETION: &str = "topolvm.io/pendingdeletion";
 pub const LAST_RESIZEFS_REQUESTED_AT: &str = "topolvm.io/last-resizefs-requested-at";
 /// On a LogicalVolume: its data must be restored from a backup before use.
 pub const SNAPSHOT_RESTORE_REQUIRED: &str = "topolvm.io/snapshot-restore-required";
+/// On a LogicalVolume whose backup or restore failed: a time after its end asks for another try. Ours, not known to peers.
+pub const SNAPSHOT_RETRY_REQUESTED_AT: &str = "topolvm.io/snapshot-retry-requested-at";
+/// On a LogicalVolume: Block or Filesystem, as its claim says. Ours, not known to peers.
+pub const VOLUME_MODE: &str = "topolvm.io/volume-mode";
+/// On a LogicalVolume: namespace and name of the claim whose bytes it holds. Ours, not known to peers.
+pub const CLAIM: &str = "topolvm.io/claim";
 /// On nodes and pods: prefix of free or requested bytes by device class.
 pub const CAPACITY_PREFIX: &str = "capacity.topolvm.io/";
 /// After [`CAPACITY_PREFIX`]: stands for the default device class.

@@ -46,6 +46,8 @@ pub const PVC_TOPOLVM: &str = "topolvm.io/pvc";
 pub const PVC_TOPOLVM_LEGACY: &str = "topolvm.cybozu.com/pvc";
 /// On a LogicalVolume of the former group: as [`LOGICAL_VOLUME`].
 pub const LOGICAL_VOLUME_LEGACY: &str = "topolvm.cybozu.com/logicalvolume";
+/// On a LogicalVolume whose data is also in a backup store: that copy is removed first. Ours, not known to peers.
+pub const REMOTE_SNAPSHOT: &str = "topolvm.io/snapshot-backup";
 
 /// On a snapshot content: by the snapshot controller; while it is bound.
 pub const SNAPSHOT_CONTENT_BOUND: &str =

@@ -1,1 +1,9 @@
-//! Node storage on Kubernetes.
+//! Node storage on Kubernetes: LogicalVolumes carved out of local disks, provisioned for claims, snapshotted, backed up while they
+//! are in use, and restored on any node.
+//!
+//! On each node runs `volume` (the LogicalVolumes of that node). Central are `provision` (claims and volumes of our class),
+//! `snapshots` (VolumeSnapshots) and `stores` (SnapshotBackupStorages, and the removal of backups that nobody needs any more).
+
+mod handle;
+
+pub use handle::{Handle, NoHandle};

@@ -80,6 +80,10 @@ pub struct StorageBackend {
     /// An Azure blob container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub azure: Option<AzureStorage>,
+
+    /// A directory that every node can reach; not known to peers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local: Option<LocalStorage>,
 }
 
 wire_enum! {
@@ -128,6 +132,20 @@ pub struct S3Storage {
     /// Do not check the server's certificate.
     #[serde(rename = "insecureTLS", default, skip_serializing_if = "is_false")]
     pub insecure_tls: bool,
+}
+
+/// A directory that every node can reach, such as a shared filesystem.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(!default)]
+pub struct LocalStorage {
+    /// Absolute path of the directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+
+    /// Secret with the repository's password, in this namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret_name: Option<String>,
 }
 
 /// A Google Cloud Storage bucket.

@@ -151,6 +151,23 @@ pub struct SnapshotStatus {
     /// The backup engine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+
+    /// Which process carries the operation out; not known to peers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub executor: Option<String>,
+
+    /// When that process last said that it is alive; not known to peers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heartbeat_time: Option<Time>,
+
+    /// How many times the operation was begun; not known to peers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<i32>,
+
+    /// What the snapshot shows: Crash for one moment of the volume, Fuzzy where files may have changed while they were copied;
+    /// not known to peers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consistency: Option<String>,
 }
 
 wire_enum! {
@@ -217,6 +234,14 @@ pub struct SnapshotProgress {
     /// Rate, with a unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speed: Option<String>,
+
+    /// Bytes there are, as far as known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_bytes: Option<i64>,
+
+    /// Bytes that are done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_done: Option<i64>,
 }
 
 /// Why a backup or restore failed.

@@ -7,8 +7,8 @@ pub mod legacy;
 mod logical_volume;
 
 pub use backup_storage::{
-    AzureStorage, BackupEngine, GcsStorage, S3Storage, SnapshotBackupStorage, SnapshotBackupStorageSpec,
-    SnapshotBackupStorageStatus, StorageBackend, StoragePhase, StorageProvider,
+    AzureStorage, BackupEngine, GcsStorage, LocalStorage, S3Storage, SnapshotBackupStorage,
+    SnapshotBackupStorageSpec, SnapshotBackupStorageStatus, StorageBackend, StoragePhase, StorageProvider,
 };
 pub use logical_volume::{
     AccessType, LogicalVolume, LogicalVolumeSpec, LogicalVolumeStatus, SnapshotError, SnapshotOperation,
