@@ -13,6 +13,7 @@
 pub mod decide;
 pub mod desk;
 mod effects;
+pub mod explain;
 pub mod protect;
 mod run;
 pub mod status;

@@ -6,6 +6,7 @@ use kube::api::ObjectMeta;
 use lifeboat_engine::ObjectKey;
 use lifeboat_schema::quantity::Quantity;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// On a claim: it was fully bound once.
 pub const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
@@ -98,6 +99,12 @@ impl Modes {
         self.0 & other.0 == other.0
     }
 
+    /// Those that the other lacks.
+    #[must_use]
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// How many modes there are.
     pub fn count(self) -> u32 {
         self.0.count_ones()
@@ -108,6 +115,13 @@ impl Modes {
         (self.count()..=4).map(move |size| {
             (0..16).map(Self).filter(|modes| modes.contain(self) && modes.count() == size).collect()
         })
+    }
+}
+
+impl fmt::Display for Modes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = Self::ALL.iter().enumerate().filter(|(at, _)| self.0 & (1 << at) != 0);
+        f.write_str(&words.map(|(_, word)| *word).collect::<Vec<_>>().join(", "))
     }
 }
 

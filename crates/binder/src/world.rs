@@ -1,6 +1,7 @@
 //! Observe: what a decision about a claim or a volume needs, read from caches. No judgement beyond looking things up.
 
 use crate::decide::matching::{self, Place};
+use crate::decide::near;
 use crate::desk::{Desk, Offer};
 use crate::status::{Phase, VolumeStatus};
 use crate::words::{
@@ -190,7 +191,7 @@ impl View<'_> {
             },
         };
         if matches!(world.found, Found::Nothing) && !delays {
-            world.near = matching::near_misses(&self.by.free, claim);
+            world.near = near::near_misses(&self.by.free, claim);
         }
         world.unfit =
             ours.iter().find(carries_uid).filter(|_| matches!(world.found, Found::Nothing)).cloned();

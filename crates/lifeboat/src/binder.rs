@@ -1,22 +1,17 @@
 //! `lifeboat binder`: binds claims to volumes in any cluster. Of several, one works and the others stand by.
 
+use crate::cluster::Target;
 use anyhow::{Context as _, bail};
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use lifeboat_binder::Protection;
 use lifeboat_engine::lease::LeaseConfig;
 use lifeboat_engine::{Clock, Election, Engine, Outcome, Settings};
-use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
 /// Options of `lifeboat binder`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Kubeconfig of the cluster; without it $KUBECONFIG, ~/.kube/config or the cluster that this runs in.
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig; the current one when not given.
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
+    #[command(flatten)]
+    target: Target,
     /// Start at once, without a lease: no other binder may run.
     #[arg(long)]
     alone: bool,
@@ -36,7 +31,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 async fn bind(args: &Args) -> anyhow::Result<()> {
-    let config = config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
+    let config = args.target.config().await?;
     let client = kube::Client::try_from(config).context("making a client of the cluster")?;
     client.apiserver_version().await.context("reaching the cluster")?;
     let protection = if args.protection { Protection::Here } else { Protection::Elsewhere };
@@ -71,18 +66,6 @@ async fn lead(election: &Election, engine: Engine, stop: CancellationToken) -> a
         // Whoever started this starts it again, with nothing left over from before.
         Outcome::Lost => bail!("the lease {}/{} was lost", election.namespace, election.name),
         Outcome::NeverLed | Outcome::Finished => Ok(()),
-    }
-}
-
-async fn config(file: Option<&Path>, context: Option<&str>) -> anyhow::Result<kube::Config> {
-    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
-    match (file, context) {
-        (Some(file), _) => {
-            let read = Kubeconfig::read_from(file).with_context(|| format!("reading {}", file.display()))?;
-            kube::Config::from_custom_kubeconfig(read, &options).await.context("reading the kubeconfig")
-        }
-        (None, Some(_)) => kube::Config::from_kubeconfig(&options).await.context("reading the kubeconfig"),
-        (None, None) => kube::Config::infer().await.context("finding a cluster"),
     }
 }
 

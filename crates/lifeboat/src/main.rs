@@ -1,10 +1,13 @@
 //! The `lifeboat` binary: subcommands only; every rule lives in the crates below.
 
 mod binder;
+mod cluster;
 mod crds;
+mod explain;
 mod up;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use std::process::ExitCode;
 
 /// The API server makes and drops many small values; this allocator does it in half the time of the system's.
 #[global_allocator]
@@ -24,29 +27,40 @@ enum Command {
     Up(up::Args),
     /// Bind claims to volumes in a cluster, in the place of kube-controller-manager's own binder.
     Binder(binder::Args),
+    /// Say in plain words why something is as it is.
+    Explain(explain::Args),
     /// Print the custom resource definitions as YAML.
     Crds(crds::Args),
 }
 
-fn main() -> std::process::ExitCode {
+fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(
             tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into()),
         )
         .with_writer(std::io::stderr)
         .init();
-    let result = match Cli::parse().command {
-        Command::Up(args) => up::run(args),
-        Command::Binder(args) => binder::run(&args),
-        Command::Crds(args) => crds::run(&args),
+    let done = |()| ExitCode::SUCCESS;
+    let result = match parse().command {
+        Command::Up(args) => up::run(args).map(done),
+        Command::Binder(args) => binder::run(&args).map(done),
+        Command::Explain(args) => explain::run(args),
+        Command::Crds(args) => crds::run(&args).map(done),
     };
-    match result {
-        Ok(()) => std::process::ExitCode::SUCCESS,
-        Err(error) => {
-            report(&error);
-            std::process::ExitCode::FAILURE
-        }
+    result.unwrap_or_else(|error| {
+        report(&error);
+        ExitCode::FAILURE
+    })
+}
+
+/// Under the name `kubectl-lifeboat`, a link to the same file, kubectl runs it as `kubectl lifeboat`.
+fn parse() -> Cli {
+    let mut command = Cli::command();
+    let program = std::env::args_os().next().unwrap_or_default();
+    if std::path::Path::new(&program).file_name().is_some_and(|name| name == "kubectl-lifeboat") {
+        command = command.bin_name("kubectl lifeboat");
     }
+    Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
 }
 
 #[allow(clippy::print_stderr, reason = "errors of a command go to the person who ran it")]

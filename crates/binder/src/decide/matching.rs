@@ -10,7 +10,6 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use lifeboat_engine::Index;
 use lifeboat_schema::quantity::Quantity;
 use lifeboat_schema::selector::LabelSelector;
-use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc;
 
@@ -140,28 +139,6 @@ pub fn lacks(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> Vec<La
 /// The first thing that a volume lacks for a claim that names it; selectors do not count then.
 pub fn lack(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> Option<Lack> {
     lacks(volume, claim).into_iter().find(|lack| *lack != Lack::Selector)
-}
-
-/// Free volumes that lack but one thing, a few of them, as one sentence; `None` where there are none. Looks at no more than a
-/// bounded number.
-pub fn near_misses(free: &Index<Place, PersistentVolume>, claim: &PersistentVolumeClaim) -> Option<String> {
-    const LOOKED_AT: usize = 200;
-    const TOLD: usize = 3;
-    let (looked, misses) = (Cell::new(0), RefCell::new(Vec::new()));
-    free.find(.., |volume| {
-        if let [lack] = lacks(volume, claim).as_slice() {
-            let what = match lack {
-                Lack::Size => format!("too small, {} of {}", volume.capacity(), claim.request()),
-                Lack::Class => format!("of class {:?}", VolumeWords::sort(volume).class),
-                lack => lack.to_string(),
-            };
-            misses.borrow_mut().push(format!("{} ({what})", volume.name()));
-        }
-        looked.set(looked.get() + 1);
-        looked.get() >= LOOKED_AT || misses.borrow().len() >= TOLD
-    });
-    let misses = misses.into_inner();
-    (!misses.is_empty()).then(|| format!("no free volume fits; nearest: {}", misses.join(", ")))
 }
 
 /// Why a volume that is reserved for a claim cannot be bound to it. Whoever reserved it may overrule the class.

@@ -3,6 +3,7 @@
 
 pub mod claim;
 pub mod matching;
+pub mod near;
 pub mod provision;
 pub mod reclaim;
 pub mod volume;

@@ -3,6 +3,7 @@
 
 mod cases;
 mod crash;
+mod explain;
 mod model;
 mod property;
 mod rules;

@@ -6,7 +6,7 @@ use kube::api::{Api, PostParams};
 use kube::runtime::wait::await_condition;
 use serde_json::json;
 
-fn volume(name: &str, size: &str) -> PersistentVolume {
+pub fn volume(name: &str, size: &str) -> PersistentVolume {
     serde_json::from_value(json!({
         "metadata": {"name": name},
         "spec": {
@@ -18,7 +18,7 @@ fn volume(name: &str, size: &str) -> PersistentVolume {
     .expect("a volume")
 }
 
-fn claim(name: &str, size: &str) -> PersistentVolumeClaim {
+pub fn claim(name: &str, size: &str) -> PersistentVolumeClaim {
     serde_json::from_value(json!({
         "metadata": {"name": name},
         "spec": {
@@ -34,7 +34,7 @@ fn phase(claim: &PersistentVolumeClaim) -> Option<&str> {
     claim.status.as_ref()?.phase.as_deref()
 }
 
-fn bound(claim: Option<&PersistentVolumeClaim>) -> bool {
+pub fn bound(claim: Option<&PersistentVolumeClaim>) -> bool {
     claim.and_then(phase) == Some("Bound")
 }
 

@@ -3,5 +3,6 @@
 #![allow(clippy::disallowed_methods, reason = "a test is the outside: it starts processes and tasks")]
 
 mod binder;
+mod explain;
 mod process;
 mod up;
