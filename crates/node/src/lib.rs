@@ -5,5 +5,6 @@
 //! `snapshots` (VolumeSnapshots) and `stores` (SnapshotBackupStorages, and the removal of backups that nobody needs any more).
 
 mod handle;
+pub mod stores;
 
 pub use handle::{Handle, NoHandle};
