@@ -2,8 +2,13 @@
 //!
 //! Knows nothing of Kubernetes. What a volume is for is told by its tags, which the caller chooses.
 
+mod dir;
+mod locks;
 mod model;
+#[allow(dead_code, reason = "the LVM2 back end reads tags")]
+mod names;
 
+pub use dir::{Closed, Directories, DirectoryClass, Gate, Writing};
 pub use model::{
     Access, AccessMode, Capacity, Change, ClassKind, Consistency, Create, DeviceClass, Error, Lvm, Snapped,
     Snapshot, ThinPool, Volume,

@@ -1,0 +1,8 @@
+//! What node storage promises, tried on every back end that can run here.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![expect(clippy::disallowed_methods, reason = "a test is the outside: it starts processes and tasks")]
+
+mod dir;
+mod reflink;
+mod suite;
+mod trees;
