@@ -1,0 +1,278 @@
+//! Boots a machine, talks to it and cuts its power.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use lifeboat_reference::Process;
+use tempfile::TempDir;
+
+use crate::builder::Builder;
+use crate::initramfs::{self, Extras};
+use crate::kit::Kit;
+use crate::link::Link;
+use crate::program::{Output, Running};
+use crate::wire::{Answer, PORT, Request};
+use crate::{Error, cargo, folder};
+
+/// How often it is looked whether the emulator has connected.
+const PAUSE: Duration = Duration::from_millis(5);
+/// For what takes no time unless the machine hangs.
+const SOON: Duration = Duration::from_secs(60);
+
+/// A machine with its disks. Dropping it ends it and removes them.
+#[derive(Debug)]
+pub struct Machine {
+    // First, so that the emulator ends before its files go.
+    power: Option<Power>,
+    kit: Kit,
+    spec: Builder,
+    disks: Vec<PathBuf>,
+    cargo: Option<PathBuf>,
+    boots: u32,
+    folder: TempDir,
+}
+
+/// What there is only while the machine runs.
+#[derive(Debug)]
+struct Power {
+    link: Arc<Link>,
+    _process: Process,
+}
+
+impl Machine {
+    /// Describes a machine; [`Builder::boot`] starts it.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(crate) fn start(spec: Builder) -> Result<Self, Error> {
+        let kit = Kit::in_cache()?;
+        let folder = folder::make()?;
+        let mut disks = Vec::new();
+        for (number, size) in spec.disks.iter().enumerate() {
+            let path = folder.path().join(format!("disk{number}"));
+            File::create(&path)
+                .and_then(|file| file.set_len(*size))
+                .map_err(Error::file("making", &path))?;
+            disks.push(path);
+        }
+        let cargo = match spec.programs.as_slice() {
+            [] => None,
+            _ => Some(cargo::make(&kit, folder.path(), &spec.cargo_files())?),
+        };
+        let mut machine = Self { power: None, kit, spec, disks, cargo, boots: 0, folder };
+        machine.power_on()?;
+        Ok(machine)
+    }
+
+    /// Runs a program to its end.
+    ///
+    /// # Errors
+    /// When it cannot be started, or has not ended by the deadline. A program that fails is no error here:
+    /// [`Output::ok`] makes one of it.
+    pub fn run(&self, argv: &[&str], deadline: Duration) -> Result<Output, Error> {
+        self.spawn(argv)?.wait(deadline)
+    }
+
+    /// The same with something on standard input and in the environment.
+    ///
+    /// # Errors
+    /// As [`Machine::run`].
+    pub fn run_with(
+        &self,
+        argv: &[&str],
+        env: &[(&str, &str)],
+        stdin: &[u8],
+        deadline: Duration,
+    ) -> Result<Output, Error> {
+        self.spawn_with(argv, env, stdin)?.wait(deadline)
+    }
+
+    /// Starts a program that runs while the test goes on.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn spawn(&self, argv: &[&str]) -> Result<Running, Error> {
+        self.spawn_with(argv, &[], &[])
+    }
+
+    /// The same with something on standard input and in the environment.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn spawn_with(&self, argv: &[&str], env: &[(&str, &str)], stdin: &[u8]) -> Result<Running, Error> {
+        let doing = argv.join(" ");
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let env: Vec<&str> = env.iter().flat_map(|(name, value)| [*name, *value]).collect();
+        let conversation = self.link(&doing)?.ask(doing, |id| Request::Start {
+            id,
+            argv: owned(argv),
+            env: owned(&env),
+            stdin: stdin.to_owned(),
+        })?;
+        conversation.only(SOON)?;
+        Ok(Running::new(conversation))
+    }
+
+    /// The content of a file in the machine; meant for small ones.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
+        let doing = format!("reading {path}");
+        let request = |id| Request::Read { id, path: path.to_owned() };
+        match self.link(&doing)?.ask(doing, request)?.only(SOON)? {
+            Answer::Content { bytes, .. } => Ok(bytes),
+            other => Err(Error::Refused { why: format!("an answer to something else: {other:?}") }),
+        }
+    }
+
+    /// Writes a file in the machine with mode 755, and the folders above it; meant for small ones.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, path: &str, content: &[u8]) -> Result<(), Error> {
+        let doing = format!("writing {path}");
+        let (path, content) = (path.to_owned(), content.to_owned());
+        self.link(&doing)?.ask(doing, |id| Request::Write { id, path, mode: 0o755, content })?.only(SOON)?;
+        Ok(())
+    }
+
+    /// Cuts the power: the emulator is killed at once. What programs wrote and nobody synced is lost with the machine's
+    /// memory; what had reached a disk stays. See the crate's documentation for what that does and does not prove.
+    pub fn power_cut(&mut self) {
+        self.power = None;
+    }
+
+    /// Boots again after [`Machine::power_cut`], with the same disks; does nothing to a machine that runs.
+    ///
+    /// # Errors
+    /// When it does not come up.
+    pub fn power_on(&mut self) -> Result<(), Error> {
+        if self.power.is_none() {
+            self.boots += 1;
+            self.power = Some(self.boot()?);
+        }
+        Ok(())
+    }
+
+    /// The whole log of the kernel since the last boot.
+    pub fn kernel_log(&self) -> String {
+        String::from_utf8_lossy(&fs::read(self.console()).unwrap_or_default()).into_owned()
+    }
+
+    /// Takes the files from their folder while the emulator has them open, so that they are gone with it however this
+    /// process ends. There is no second boot after that.
+    pub(crate) fn unlink(&mut self) {
+        let console = self.console();
+        for entry in fs::read_dir(self.folder.path()).into_iter().flatten().flatten() {
+            if entry.path() != console {
+                // What stays is swept up later.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+
+    /// Devices of the disks, in the order in which they were asked for.
+    pub(crate) fn devices(&self) -> Vec<String> {
+        (0..self.disks.len()).map(crate::disk).collect()
+    }
+
+    fn link(&self, doing: &str) -> Result<&Arc<Link>, Error> {
+        self.power.as_ref().map(|power| &power.link).ok_or_else(|| Error::Off { doing: doing.to_owned() })
+    }
+
+    fn console(&self) -> PathBuf {
+        self.folder.path().join(format!("console{}", self.boots))
+    }
+
+    fn boot(&self) -> Result<Power, Error> {
+        let (kernel, image) = self.kit.kernel()?;
+        let initramfs = self.folder.path().join("initramfs");
+        if !initramfs.exists() {
+            let extras = Extras {
+                links: self.spec.links(),
+                programs: self.spec.programs.iter().map(|(host, _)| host.as_path()).collect(),
+                cargo: self.cargo.as_ref().map(|_| crate::disk(self.disks.len())),
+            };
+            let archive = initramfs::build(&self.kit, &kernel, &extras)?;
+            fs::write(&initramfs, archive).map_err(Error::file("writing", &initramfs))?;
+        }
+        let socket = self.folder.path().join(format!("port{}", self.boots));
+        let listener = UnixListener::bind(&socket).map_err(Error::file("listening at", &socket))?;
+        let qemu = self.kit.qemu()?;
+        let args = self.arguments(&qemu, &image, &initramfs, &socket);
+        let log = self.folder.path().join("emulator");
+        // `env` becomes the emulator, so that this is the emulator's own process.
+        let mut process = Process::start(Path::new("env"), &args, &log)
+            .map_err(|source| Error::Start { program: "qemu-system-x86_64".to_owned(), source })?;
+        let patience = self.spec.patience;
+        let until = Instant::now() + patience;
+        let not_up = |process: &Process| {
+            let console = crate::link::tail(&fs::read(self.console()).unwrap_or_default(), 30);
+            Error::NotUp { after: patience, log: format!("{}\n{console}", process.log_tail()) }
+        };
+        listener.set_nonblocking(true).map_err(Error::file("listening at", &socket))?;
+        let port = loop {
+            match listener.accept() {
+                Ok((port, _)) => break port,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(Error::file("listening at", &socket)(error)),
+            }
+            if process.has_exited() || Instant::now() > until {
+                return Err(not_up(&process));
+            }
+            thread::sleep(PAUSE);
+        };
+        port.set_nonblocking(false).map_err(Error::file("listening at", &socket))?;
+        let (link, greeting) = Link::over(port, &self.console()).map_err(Error::file("using", &socket))?;
+        match greeting.next(until) {
+            Ok(Some(Answer::Ready)) => Ok(Power { link, _process: process }),
+            _ => Err(not_up(&process)),
+        }
+    }
+
+    fn arguments(&self, qemu: &Path, kernel: &Path, initramfs: &Path, socket: &Path) -> Vec<String> {
+        // A comma ends an option's value; twice it stands for itself.
+        let quoted = |path: &Path| path.display().to_string().replace(',', ",,");
+        let mut args: Vec<String> = vec![format!("LD_LIBRARY_PATH={}", self.kit.library_path())];
+        let mut add = |words: &[&str]| args.extend(words.iter().map(|word| (*word).to_owned()));
+        add(&[&qemu.display().to_string(), "-machine", "q35,accel=tcg", "-cpu", "max"]);
+        add(&["-m", &self.spec.memory_mib.to_string(), "-smp", "1"]);
+        add(&["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
+        for folder in self.kit.firmware() {
+            add(&["-L", &folder.display().to_string()]);
+        }
+        add(&["-kernel", &kernel.display().to_string(), "-initrd", &initramfs.display().to_string()]);
+        // A kernel that panics ends the machine, which is noticed at once.
+        add(&["-append", "console=ttyS0 panic=-1 oops=panic nokaslr mitigations=off"]);
+        add(&["-serial", &format!("file:{}", self.console().display())]);
+        add(&["-chardev", &format!("socket,id=port,path={}", quoted(socket))]);
+        add(&["-device", "virtio-serial-pci"]);
+        add(&["-device", &format!("virtserialport,chardev=port,name={PORT}")]);
+        for (number, path) in self.disks.iter().enumerate() {
+            let drive =
+                format!("if=none,id=disk{number},format=raw,cache=unsafe,discard=unmap,file={}", quoted(path));
+            add(&["-drive", &drive, "-device", &format!("virtio-blk-pci,drive=disk{number}")]);
+        }
+        if let Some(path) = &self.cargo {
+            let drive = format!("if=none,id=cargo,format=raw,readonly=on,file={}", quoted(path));
+            add(&["-drive", &drive, "-device", "virtio-blk-pci,drive=cargo"]);
+        }
+        args
+    }
+}
+
+impl Drop for Machine {
+    #[expect(clippy::print_stderr, reason = "libtest shows it with the test that failed")]
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("--- end of the machine's kernel log\n{}", crate::link::tail(self.kernel_log().as_bytes(), 60));
+        }
+    }
+}
