@@ -4,11 +4,14 @@
 use crate::decide::claim::{self, ClaimDecision, ClaimEffect};
 use crate::decide::volume::{self, VolumeDecision, VolumeEffect};
 use crate::desk::{Desk, Hold, Offer};
+use crate::metrics::{Metrics, NO_PLUGIN};
 use crate::status::{
-    ClaimStatus, ClaimWhy, VolumeStatus, VolumeWhy, claim_reference, claim_showing, volume_reference,
+    ClaimStatus, ClaimWhy, Phase, VolumeStatus, VolumeWhy, claim_reference, claim_showing, volume_reference,
     volume_showing,
 };
-use crate::words::{ClaimWords, VolumeWords, migrated_to, text};
+use crate::words::{
+    ClaimWords, MIGRATED_TO, STORAGE_PROVISIONER, VolumeWords, annotation, migrated_to, text,
+};
 use crate::world::{ClaimWorld, Lookups, View, VolumeWorld};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod};
@@ -35,6 +38,8 @@ pub struct Office {
     pub desk: Desk,
     /// Writes events.
     pub recorder: Recorder,
+    /// Counts.
+    pub metrics: Metrics,
 }
 
 impl Office {
@@ -78,6 +83,38 @@ impl Controller for Claims {
     }
 
     async fn act(&self, key: &ObjectKey, effect: ClaimEffect) -> Result<(), EffectError> {
+        let done = self.perform(key, effect).await;
+        if done.is_err() {
+            self.0.metrics.failed(&key.to_string());
+        }
+        done
+    }
+
+    fn shown(world: &ClaimWorld) -> Option<&ClaimStatus> {
+        world.claim.status.as_ref()
+    }
+
+    async fn show(&self, world: &ClaimWorld, status: ClaimStatus) -> Result<(), EffectError> {
+        let bound = status.phase.as_deref() == Some("Bound");
+        self.0.claims.replace_status(&claim_showing(&world.claim, status)).await?;
+        if bound {
+            self.0.metrics.done(&world.claim.key().to_string());
+        }
+        Ok(())
+    }
+
+    fn subject(world: &ClaimWorld) -> Option<ObjectReference> {
+        Some(claim_reference(&world.claim))
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        self.0.desk.forget_claim(key);
+        self.0.metrics.dropped(&key.to_string());
+    }
+}
+
+impl Claims {
+    async fn perform(&self, key: &ObjectKey, effect: ClaimEffect) -> Result<(), EffectError> {
         match effect {
             ClaimEffect::Reserve(volume) => {
                 let _hold = self.0.hold(&volume, Some(key))?;
@@ -87,10 +124,19 @@ impl Controller for Claims {
                 let _hold = self.0.hold(&volume, Some(key))?;
                 self.0.volumes.replace_status(&volume).await.map(drop)
             }
-            ClaimEffect::NoteMigration(claim)
-            | ClaimEffect::Complete(claim)
-            | ClaimEffect::AssignClass(claim)
-            | ClaimEffect::AskProvisioner(claim) => self.0.claims.replace(&claim).await.map(drop),
+            ClaimEffect::NoteMigration(claim) | ClaimEffect::Complete(claim) => {
+                self.0.claims.replace(&claim).await.map(drop)
+            }
+            ClaimEffect::AssignClass(claim) => {
+                let given = self.0.claims.replace(&claim).await;
+                self.0.metrics.assigned(given.is_ok());
+                given.map(drop)
+            }
+            ClaimEffect::AskProvisioner(claim) => {
+                let provisioner = annotation(&claim.metadata, STORAGE_PROVISIONER).unwrap_or(NO_PLUGIN);
+                self.0.metrics.begin(key.to_string(), provisioner, "provision");
+                self.0.claims.replace(&claim).await.map(drop)
+            }
             ClaimEffect::TellNearMisses(sentence) => {
                 if let Some(claim) = self.0.claims.get(key) {
                     self.0.recorder.record(claim_reference(&claim), Level::Normal, NEAR_MISSES, &sentence);
@@ -99,22 +145,6 @@ impl Controller for Claims {
                 Ok(())
             }
         }
-    }
-
-    fn shown(world: &ClaimWorld) -> Option<&ClaimStatus> {
-        world.claim.status.as_ref()
-    }
-
-    async fn show(&self, world: &ClaimWorld, status: ClaimStatus) -> Result<(), EffectError> {
-        self.0.claims.replace_status(&claim_showing(&world.claim, status)).await.map(drop)
-    }
-
-    fn subject(world: &ClaimWorld) -> Option<ObjectReference> {
-        Some(claim_reference(&world.claim))
-    }
-
-    fn forget(&self, key: &ObjectKey) {
-        self.0.desk.forget_claim(key);
     }
 }
 
@@ -169,8 +199,20 @@ impl Controller for Volumes {
     }
 
     async fn show(&self, world: &VolumeWorld, status: VolumeStatus) -> Result<(), EffectError> {
-        let _hold = self.office.hold(&world.volume, None)?;
-        self.office.volumes.replace_status(&volume_showing(&world.volume, &status)).await.map(drop)
+        let office = &self.office;
+        let _hold = office.hold(&world.volume, None)?;
+        office.volumes.replace_status(&volume_showing(&world.volume, &status)).await?;
+        if status.phase == Phase::Released
+            && world.volume.policy() == "Delete"
+            && annotation(&world.volume.metadata, MIGRATED_TO).is_none()
+        {
+            let class = office.classes.get(&ObjectKey::cluster_wide(VolumeWords::sort(&*world.volume).class));
+            let provisioner = class.as_ref().map(|class| class.provisioner.as_str());
+            let provisioner = provisioner.map(|name| migrated_to(name).unwrap_or(name));
+            let about = world.volume.name().to_owned();
+            office.metrics.begin(about, provisioner.unwrap_or(NO_PLUGIN), "delete");
+        }
+        Ok(())
     }
 
     fn subject(world: &VolumeWorld) -> Option<ObjectReference> {
@@ -179,5 +221,6 @@ impl Controller for Volumes {
 
     fn forget(&self, key: &ObjectKey) {
         self.office.desk.forget(&key.name);
+        self.office.metrics.done(&key.name);
     }
 }

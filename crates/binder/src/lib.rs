@@ -14,10 +14,11 @@ pub mod decide;
 pub mod desk;
 mod effects;
 pub mod explain;
+pub mod metrics;
 pub mod protect;
 mod run;
 pub mod status;
 pub mod words;
 pub mod world;
 
-pub use run::{NAME, Protection, engine};
+pub use run::{Binder, NAME, Protection, binder, engine};

@@ -2,6 +2,7 @@
 
 use crate::desk::Desk;
 use crate::effects::{Claims, Office, Volumes};
+use crate::metrics::Metrics;
 use crate::protect::{ClaimGuard, VolumeGuard};
 use crate::words::{ClaimWords, VolumeWords, claims_of, is_default, text};
 use crate::world::Lookups;
@@ -22,23 +23,46 @@ pub enum Protection {
     Elsewhere,
 }
 
-/// The binder of a cluster, ready to run.
+/// A binder, ready to run, and what it counts.
+pub struct Binder {
+    /// What runs.
+    pub engine: Engine,
+    /// What Kubernetes' own binder counts too; the engine counts how it runs.
+    pub metrics: Metrics,
+}
+
+/// The engine of a [`binder`].
 pub fn engine(client: kube::Client, clock: Clock, settings: Settings, protection: Protection) -> Engine {
-    let mut engine = Engine::new(NAME, client.clone(), clock, settings);
+    binder(client, clock, settings, protection).engine
+}
+
+/// The binder of a cluster, ready to run.
+pub fn binder(client: kube::Client, clock: Clock, settings: Settings, protection: Protection) -> Binder {
+    let mut engine = Engine::new(NAME, client.clone(), clock.clone(), settings);
     let volumes = engine.objects::<PersistentVolume>(Selection::all());
     let claims = engine.objects::<PersistentVolumeClaim>(Selection::all());
     let classes = engine.objects::<StorageClass>(Selection::all());
     let pods = engine.objects::<Pod>(Selection::all());
     let by = Lookups::over(&volumes, &claims, &classes, &pods);
     let recorder = engine.recorder();
-    let office = Office { volumes, claims, classes, pods, by, desk: Desk::default(), recorder };
+    let metrics = Metrics::new(volumes.clone(), claims.clone(), clock);
+    let office = Office {
+        volumes,
+        claims,
+        classes,
+        pods,
+        by,
+        desk: Desk::default(),
+        recorder,
+        metrics: metrics.clone(),
+    };
     let claims = wake_claims(engine.controller(Claims(office.clone())), &office);
     let volumes = Volumes { office: office.clone(), claims };
     wake_volumes(engine.controller(volumes), &office);
     if protection == Protection::Here {
         protect(&mut engine, &office, client);
     }
-    engine
+    Binder { engine, metrics }
 }
 
 fn wake_claims(wiring: Wiring<ObjectKey>, office: &Office) -> Wiring<ObjectKey> {

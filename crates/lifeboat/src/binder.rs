@@ -1,10 +1,14 @@
 //! `lifeboat binder`: binds claims to volumes in any cluster. Of several, one works and the others stand by.
 
 use crate::cluster::Target;
+use crate::metrics::Page;
 use anyhow::{Context as _, bail};
-use lifeboat_binder::Protection;
+use lifeboat_binder::{Binder, Protection};
 use lifeboat_engine::lease::LeaseConfig;
 use lifeboat_engine::{Clock, Election, Engine, Outcome, Settings};
+use prometheus_client::registry::Registry;
+use std::io::Write as _;
+use std::net::SocketAddr;
 use tokio_util::sync::CancellationToken;
 
 /// Options of `lifeboat binder`.
@@ -18,6 +22,9 @@ pub struct Args {
     /// Namespace of the lease.
     #[arg(long, value_name = "NAME", default_value = "kube-system")]
     lease_namespace: String,
+    /// Serve /metrics and /healthz here, over plain HTTP, such as 127.0.0.1:10257; port 0 picks a free one.
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
     /// Also keep claims and volumes that are in use from being deleted, where kube-controller-manager does not.
     #[arg(long)]
     protection: bool,
@@ -36,7 +43,9 @@ async fn bind(args: &Args) -> anyhow::Result<()> {
     client.apiserver_version().await.context("reaching the cluster")?;
     let protection = if args.protection { Protection::Here } else { Protection::Elsewhere };
     let clock = Clock::system();
-    let engine = lifeboat_binder::engine(client.clone(), clock.clone(), Settings::default(), protection);
+    let binder = lifeboat_binder::binder(client.clone(), clock.clone(), Settings::default(), protection);
+    let page = page(args.metrics, &binder).await?;
+    let engine = binder.engine;
     let stop = CancellationToken::new();
     let signals = signals(stop.clone())?;
     let work = async {
@@ -58,7 +67,33 @@ async fn bind(args: &Args) -> anyhow::Result<()> {
     tokio::select! {
         done = work => done,
         () = signals => Ok(()),
+        () = page => Ok(()),
     }
+}
+
+/// Serves metrics, where that is asked for; never ends by itself.
+async fn page(
+    address: Option<SocketAddr>,
+    binder: &Binder,
+) -> anyhow::Result<impl Future<Output = ()> + use<>> {
+    let page = match address {
+        Some(address) => {
+            let mut registry = Registry::default();
+            binder.engine.metrics().register(&mut registry);
+            binder.metrics.register(&mut registry);
+            let page = Page::listen(address, registry).await?;
+            writeln!(std::io::stdout(), "  metrics      http://{}/metrics", page.address()?)
+                .context("writing to the terminal")?;
+            Some(page)
+        }
+        None => None,
+    };
+    Ok(async move {
+        match page {
+            Some(page) => page.serve().await,
+            None => std::future::pending().await,
+        }
+    })
 }
 
 async fn lead(election: &Election, engine: Engine, stop: CancellationToken) -> anyhow::Result<()> {

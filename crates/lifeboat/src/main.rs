@@ -4,6 +4,7 @@ mod binder;
 mod cluster;
 mod crds;
 mod explain;
+mod metrics;
 mod up;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};

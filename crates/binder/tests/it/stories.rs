@@ -5,11 +5,12 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod, S
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use lifeboat_binder::Protection;
+use lifeboat_binder::metrics::Metrics;
 use lifeboat_binder::words::{
     BIND_COMPLETED, BOUND_BY_CONTROLLER, ClaimWords, PROVISIONED_BY, SELECTED_NODE, STORAGE_PROVISIONER,
     VolumeWords, annotation,
 };
+use lifeboat_binder::{Binder, Protection};
 use lifeboat_engine::Settings;
 use lifeboat_testbed::fixtures::{self, With};
 use lifeboat_testbed::{Cluster, NotYet, Task, on_both};
@@ -21,20 +22,22 @@ struct Scene<'a> {
     claims: Api<PersistentVolumeClaim>,
     volumes: Api<PersistentVolume>,
     classes: Api<StorageClass>,
+    metrics: Metrics,
     _binder: Task,
 }
 
 /// A namespace, a class of the same name, and the binder at work.
 async fn scene<'a>(cluster: &'a Cluster, prefix: &str) -> Scene<'a> {
     let namespace = cluster.namespace(prefix).await;
-    let engine =
-        lifeboat_binder::engine(cluster.client(), cluster.clock(), Settings::default(), Protection::Here);
+    let Binder { engine, metrics } =
+        lifeboat_binder::binder(cluster.client(), cluster.clock(), Settings::default(), Protection::Here);
     Scene {
         cluster,
         claims: Api::namespaced(cluster.client(), &namespace),
         volumes: Api::all(cluster.client()),
         classes: Api::all(cluster.client()),
         _binder: Task::spawn(async move { engine.run(std::future::pending()).await }),
+        metrics,
         namespace,
     }
 }
@@ -210,6 +213,62 @@ on_both!(
         scene.volume_in("made", "Released").await;
     }
 );
+
+/// Who is counted depends on who else is at work, so only a cluster of one's own has exact figures.
+#[tokio::test(start_paused = true)]
+async fn kubernetes_metrics_are_counted() {
+    let cluster = &Cluster::embedded();
+    let scene = scene(cluster, "counted").await;
+    let counted = |line: &str| {
+        let mut registry = prometheus_client::registry::Registry::default();
+        scene.metrics.register(&mut registry);
+        let text = lifeboat_engine::expose(&registry);
+        assert!(text.lines().any(|one| one == line), "{line} is not in\n{text}");
+    };
+    let class = scene.namespace.as_str();
+    scene.create_class("made.example.io", "Immediate").await;
+    scene.create_volume(scene.volume("spare").of_class(None).of_mode("Block")).await;
+    scene.volume_in("spare", "Available").await;
+    let claim = scene.create_claim(scene.claim("c")).await;
+    scene.event("ExternalProvisioning").await;
+    counted(&format!(
+        "pv_collector_unbound_pvc_count{{namespace=\"{class}\",storage_class=\"{class}\",volume_attributes_class=\"\"}} 1"
+    ));
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    let mut volume = scene.volume("made").for_claim("c", claim.uid()).policy("Delete");
+    volume.spec.as_mut().unwrap().claim_ref.as_mut().unwrap().namespace = Some(class.to_owned());
+    scene.create_volume(volume).await;
+    scene.claim_in("c", "Bound").await;
+    counted("pv_collector_total_pv_count{plugin_name=\"N/A\",volume_mode=\"Block\"} 1");
+    counted("pv_collector_total_pv_count{plugin_name=\"N/A\",volume_mode=\"Filesystem\"} 1");
+    counted(&format!("pv_collector_bound_pv_count{{storage_class=\"{class}\"}} 1"));
+    counted("pv_collector_unbound_pv_count{storage_class=\"\"} 1");
+    counted(&format!(
+        "pv_collector_bound_pvc_count{{namespace=\"{class}\",storage_class=\"{class}\",volume_attributes_class=\"\"}} 1"
+    ));
+    let operation = |name: &str, part: &str, count: u32| {
+        counted(&format!("volume_operation_total_seconds_{part}operation_name=\"{name}\"}} {count}"));
+    };
+    let plugin = "plugin_name=\"made.example.io\",";
+    operation("provision", &format!("count{{{plugin}"), 1);
+    operation("provision", &format!("bucket{{le=\"2.5\",{plugin}"), 0);
+    operation("provision", &format!("bucket{{le=\"5.0\",{plugin}"), 1);
+    scene.claims.delete("c", &DeleteParams::default()).await.unwrap();
+    scene.volume_in("made", "Released").await;
+    scene.volumes.delete(&scene.named("made"), &DeleteParams::default()).await.unwrap();
+    cluster.until(&scene.volumes, &scene.named("made"), |volume| volume.is_none()).await;
+    operation("delete", &format!("count{{{plugin}"), 1);
+    counted("retroactive_storageclass_total 0");
+    let default =
+        Patch::Merge(json!({"metadata": {"annotations": {lifeboat_binder::words::DEFAULT_CLASS: "true"}}}));
+    scene.create_claim(scene.claim("d").of_class(None).sized("7Gi")).await;
+    scene.event("FailedBinding").await;
+    scene.classes.patch(class, &PatchParams::default(), &default).await.unwrap();
+    let given = |claim: Option<&PersistentVolumeClaim>| claim.is_some_and(|claim| claim.class() == class);
+    cluster.until(&scene.claims, "d", given).await;
+    counted("retroactive_storageclass_total 1");
+    counted("retroactive_storageclass_errors_total 0");
+}
 
 /// A default class is everybody's, so only a cluster of one's own can have one.
 #[tokio::test(start_paused = true)]
