@@ -77,7 +77,7 @@ impl Builder {
                 lifeboat_reference::skip(test, missing);
                 None
             }
-            Err(error) => panic!("booting the machine: {}", crate::told(&error)),
+            Err(error) => panic!("booting the machine: {error:?}"),
         }
     }
 

@@ -26,7 +26,21 @@ pub(crate) fn make(kit: &Kit, folder: &Path, files: &[(PathBuf, String)]) -> Res
     let image = folder.join("cargo");
     let program = kit.program("mke2fs")?;
     let output = Command::new(&program)
-        .args(["-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-N", "64", "-O", "^has_journal,^resize_inode", "-d"])
+        .args([
+            "-q",
+            "-F",
+            "-t",
+            "ext4",
+            "-b",
+            "4096",
+            "-m",
+            "0",
+            "-N",
+            "64",
+            "-O",
+            "^has_journal,^resize_inode",
+            "-d",
+        ])
         .arg(&stage)
         .arg(&image)
         // In KiB: the files, a little for each block of extents, and room for the filesystem itself.
@@ -36,7 +50,11 @@ pub(crate) fn make(kit: &Kit, folder: &Path, files: &[(PathBuf, String)]) -> Res
         .map_err(|source| Error::Start { program: program.display().to_string(), source })?;
     if !output.status.success() {
         let output = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(Error::Tool { program: "mke2fs".to_owned(), doing: "making the disk of programs", output });
+        return Err(Error::Tool {
+            program: "mke2fs".to_owned(),
+            doing: "making the disk of programs",
+            output,
+        });
     }
     fs::remove_dir_all(&stage).map_err(Error::file("removing", &stage))?;
     Ok(image)

@@ -120,8 +120,7 @@ mod tests {
         assert!(!archive.has("lvm.conf"));
         let bytes = archive.finish();
         assert_eq!(bytes.len() % 512, 0);
-        let heads: Vec<usize> =
-            (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"070701")).collect();
+        let heads: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"070701")).collect();
         // etc, etc/lvm, the two files and the trailer.
         assert_eq!(heads.len(), 5, "{heads:?}");
         assert!(heads.iter().all(|at| at % 4 == 0), "{heads:?}");

@@ -1,5 +1,7 @@
 //! What can go wrong with a machine; every error carries what the machine last said where that helps.
 
+use std::error::Error as _;
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +9,7 @@ use std::time::Duration;
 use crate::kit::Missing;
 
 /// Why something did not work in or around the machine.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum Error {
     /// The parts that the machine is made of are not in the cache.
     #[error(transparent)]
@@ -106,6 +108,19 @@ pub enum Error {
         /// How it ended and what it wrote.
         output: String,
     },
+}
+
+/// As people read it, with its causes: tests unwrap, and a log on one line with escapes helps nobody.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")?;
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
 }
 
 impl Error {

@@ -47,7 +47,12 @@ pub fn fetch() -> Result<(), Error> {
         fs::create_dir(folder).map_err(Error::file("making", folder))?;
     }
     let names = names()?;
-    apt("apt-get", "downloading packages", Some(&packages), ["download", "-q"].iter().chain(&as_refs(&names)))?;
+    apt(
+        "apt-get",
+        "downloading packages",
+        Some(&packages),
+        ["download", "-q"].iter().chain(&as_refs(&names)),
+    )?;
     for entry in fs::read_dir(&packages).map_err(Error::file("reading", &packages))?.flatten() {
         let args = [OsStr::new("-x"), entry.path().as_os_str(), root.as_os_str()].map(OsStr::to_owned);
         apt("dpkg-deb", "unpacking", None, args)?;
@@ -95,8 +100,7 @@ fn apt(
     if let Some(folder) = folder {
         command.current_dir(folder);
     }
-    let output =
-        command.output().map_err(|source| Error::Start { program: program.to_owned(), source })?;
+    let output = command.output().map_err(|source| Error::Start { program: program.to_owned(), source })?;
     if !output.status.success() {
         let output = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         return Err(Error::Tool { program: program.to_owned(), doing, output });
@@ -119,7 +123,10 @@ mod tests {
     #[test]
     fn the_kernel_is_what_its_package_depends_on() {
         let check = |text, expected| assert_eq!(depended_on(text), expected, "{text}");
-        check("linux-image-cloud-amd64\n  Depends: linux-image-6.1.0-9-cloud-amd64\n", Some("linux-image-6.1.0-9-cloud-amd64"));
+        check(
+            "linux-image-cloud-amd64\n  Depends: linux-image-6.1.0-9-cloud-amd64\n",
+            Some("linux-image-6.1.0-9-cloud-amd64"),
+        );
         check("linux-image-cloud-amd64\n", None);
     }
 }

@@ -15,10 +15,14 @@ use crate::{libraries, modules};
 
 const AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent"));
 const INIT: &str = include_str!("init.sh");
+const CLEAN: &str = include_str!("clean.sh");
 const LVM_CONF: &str = include_str!("lvm.conf");
 
 /// Programs that tests of storage need; busybox has the rest.
-const PROGRAMS: [&str; 28] = [
+const PROGRAMS: [&str; 31] = [
+    "dash",
+    "bash",
+    "fsadm",
     "lvm",
     "dmsetup",
     "pdata_tools",
@@ -50,19 +54,59 @@ const PROGRAMS: [&str; 28] = [
 ];
 /// One program under many names.
 const LVM_COMMANDS: [&str; 30] = [
-    "lvchange", "lvconvert", "lvcreate", "lvdisplay", "lvextend", "lvmconfig", "lvreduce", "lvremove", "lvrename",
-    "lvresize", "lvs", "lvscan", "pvchange", "pvck", "pvcreate", "pvdisplay", "pvremove", "pvresize", "pvs",
-    "pvscan", "vgcfgbackup", "vgcfgrestore", "vgchange", "vgck", "vgcreate", "vgextend", "vgreduce", "vgremove",
-    "vgrename", "vgs",
+    "lvchange",
+    "lvconvert",
+    "lvcreate",
+    "lvdisplay",
+    "lvextend",
+    "lvmconfig",
+    "lvreduce",
+    "lvremove",
+    "lvrename",
+    "lvresize",
+    "lvs",
+    "lvscan",
+    "pvchange",
+    "pvck",
+    "pvcreate",
+    "pvdisplay",
+    "pvremove",
+    "pvresize",
+    "pvs",
+    "pvscan",
+    "vgcfgbackup",
+    "vgcfgrestore",
+    "vgchange",
+    "vgck",
+    "vgcreate",
+    "vgextend",
+    "vgreduce",
+    "vgremove",
+    "vgrename",
+    "vgs",
 ];
 const THIN_TOOLS: [&str; 10] = [
-    "thin_check", "thin_delta", "thin_dump", "thin_ls", "thin_metadata_size", "thin_repair", "thin_restore",
-    "thin_rmap", "thin_trim", "cache_check",
+    "thin_check",
+    "thin_delta",
+    "thin_dump",
+    "thin_ls",
+    "thin_metadata_size",
+    "thin_repair",
+    "thin_restore",
+    "thin_rmap",
+    "thin_trim",
+    "cache_check",
 ];
-const OTHER_NAMES: [(&str, &str); 4] =
-    [("mkfs.ext4", "mke2fs"), ("mkfs.ext3", "mke2fs"), ("fsck.ext4", "e2fsck"), ("fsck.xfs", "true")];
+const OTHER_NAMES: [(&str, &str); 5] = [
+    // The shell of busybox prefers its own commands, such as a mount that knows no filesystem by itself.
+    ("sh", "dash"),
+    ("mkfs.ext4", "mke2fs"),
+    ("mkfs.ext3", "mke2fs"),
+    ("fsck.ext4", "e2fsck"),
+    ("fsck.xfs", "true"),
+];
 /// Programs that are scripts, and so cannot be asked for libraries.
-const SCRIPTS: [&str; 1] = ["xfs_admin"];
+const SCRIPTS: [&str; 2] = ["fsadm", "xfs_admin"];
 
 /// Asked for by name while programs run (threads that end, panics), so the loader does not list it.
 const QUIETLY_NEEDED: [&str; 1] = ["libgcc_s.so.1"];
@@ -105,7 +149,11 @@ pub(crate) fn build(kit: &Kit, kernel: &str, extras: &Extras<'_>) -> Result<Vec<
             archive.file(&format!("lib/{name}"), 0o755, &read(&path)?);
         }
     }
-    archive.file(libraries::LOADER.replace("/lib64/", "lib/").as_str(), 0o755, &read(Path::new(libraries::LOADER))?);
+    archive.file(
+        libraries::LOADER.replace("/lib64/", "lib/").as_str(),
+        0o755,
+        &read(Path::new(libraries::LOADER))?,
+    );
     names(&mut archive, kit)?;
     for (guest, file) in &extras.links {
         archive.link(guest.trim_start_matches('/'), &format!("/cargo/{file}"));
@@ -113,6 +161,7 @@ pub(crate) fn build(kit: &Kit, kernel: &str, extras: &Extras<'_>) -> Result<Vec<
     put_modules(&mut archive, kit, kernel)?;
     configuration(&mut archive, kit)?;
     archive.file("bin/agent", 0o755, AGENT);
+    archive.file("bin/clean", 0o755, CLEAN.as_bytes());
     let init = INIT
         .replace("@MODULES@", &modules::AT_BOOT.join(" "))
         .replace("@CARGO@", extras.cargo.as_deref().unwrap_or_default());

@@ -41,7 +41,7 @@ pub struct Machine {
 #[derive(Debug)]
 struct Power {
     link: Arc<Link>,
-    _process: Process,
+    process: Process,
 }
 
 impl Machine {
@@ -56,9 +56,7 @@ impl Machine {
         let mut disks = Vec::new();
         for (number, size) in spec.disks.iter().enumerate() {
             let path = folder.path().join(format!("disk{number}"));
-            File::create(&path)
-                .and_then(|file| file.set_len(*size))
-                .map_err(Error::file("making", &path))?;
+            File::create(&path).and_then(|file| file.set_len(*size)).map_err(Error::file("making", &path))?;
             disks.push(path);
         }
         let cargo = match spec.programs.as_slice() {
@@ -166,6 +164,16 @@ impl Machine {
         String::from_utf8_lossy(&fs::read(self.console()).unwrap_or_default()).into_owned()
     }
 
+    /// The emulator's process, while it runs.
+    pub fn emulator(&self) -> Option<u32> {
+        self.power.as_ref().map(|power| power.process.pid())
+    }
+
+    /// Folder on the host with the disks (`disk0`, ...) and logs.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// Takes the files from their folder while the emulator has them open, so that they are gone with it however this
     /// process ends. There is no second boot after that.
     pub(crate) fn unlink(&mut self) {
@@ -232,7 +240,7 @@ impl Machine {
         port.set_nonblocking(false).map_err(Error::file("listening at", &socket))?;
         let (link, greeting) = Link::over(port, &self.console()).map_err(Error::file("using", &socket))?;
         match greeting.next(until) {
-            Ok(Some(Answer::Ready)) => Ok(Power { link, _process: process }),
+            Ok(Some(Answer::Ready)) => Ok(Power { link, process }),
             _ => Err(not_up(&process)),
         }
     }
@@ -256,8 +264,10 @@ impl Machine {
         add(&["-device", "virtio-serial-pci"]);
         add(&["-device", &format!("virtserialport,chardev=port,name={PORT}")]);
         for (number, path) in self.disks.iter().enumerate() {
-            let drive =
-                format!("if=none,id=disk{number},format=raw,cache=unsafe,discard=unmap,file={}", quoted(path));
+            let drive = format!(
+                "if=none,id=disk{number},format=raw,cache=unsafe,discard=unmap,file={}",
+                quoted(path)
+            );
             add(&["-drive", &drive, "-device", &format!("virtio-blk-pci,drive=disk{number}")]);
         }
         if let Some(path) = &self.cargo {
@@ -272,7 +282,10 @@ impl Drop for Machine {
     #[expect(clippy::print_stderr, reason = "libtest shows it with the test that failed")]
     fn drop(&mut self) {
         if thread::panicking() {
-            eprintln!("--- end of the machine's kernel log\n{}", crate::link::tail(self.kernel_log().as_bytes(), 60));
+            eprintln!(
+                "--- end of the machine's kernel log\n{}",
+                crate::link::tail(self.kernel_log().as_bytes(), 60)
+            );
         }
     }
 }

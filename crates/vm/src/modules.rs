@@ -44,7 +44,9 @@ pub(crate) fn closure(kit: &Kit, kernel: &str) -> Result<BTreeMap<String, Module
     find(&folder, &mut files)?;
     let mut aliased: BTreeMap<String, Vec<String>> = BTreeMap::new();
     // Wishes name what the crypto modules offer (`crc32c`), so those are asked for their other names.
-    for (name, path) in files.iter().filter(|(_, path)| path.components().any(|part| part.as_os_str() == "crypto")) {
+    for (name, path) in
+        files.iter().filter(|(_, path)| path.components().any(|part| part.as_os_str() == "crypto"))
+    {
         for alias in facts(&read(path)?).aliases {
             aliased.entry(alias).or_default().push(name.clone());
         }
@@ -90,9 +92,15 @@ pub(crate) fn dependencies(modules: &BTreeMap<String, Module>) -> String {
             // Seen again further down, it has to be loaded still earlier.
             all.retain(|seen| *seen != name);
             all.push(name);
-            open.extend(modules.get(name).into_iter().flat_map(|needed| needed.facts.needs.iter().map(String::as_str)));
+            open.extend(
+                modules
+                    .get(name)
+                    .into_iter()
+                    .flat_map(|needed| needed.facts.needs.iter().map(String::as_str)),
+            );
         }
-        let paths = all.iter().filter_map(|name| modules.get(*name)).map(|needed| needed.path.display().to_string());
+        let paths =
+            all.iter().filter_map(|name| modules.get(*name)).map(|needed| needed.path.display().to_string());
         text += &format!("{}: {}\n", module.path.display(), paths.collect::<Vec<_>>().join(" "));
     }
     text
@@ -102,7 +110,9 @@ pub(crate) fn dependencies(modules: &BTreeMap<String, Module>) -> String {
 pub(crate) fn aliases(modules: &BTreeMap<String, Module>) -> String {
     modules
         .iter()
-        .flat_map(|(name, module)| module.facts.aliases.iter().map(move |alias| format!("alias {alias} {name}\n")))
+        .flat_map(|(name, module)| {
+            module.facts.aliases.iter().map(move |alias| format!("alias {alias} {name}\n"))
+        })
         .collect()
 }
 
@@ -131,11 +141,16 @@ fn name(path: &Path) -> String {
 fn facts(module: &[u8]) -> Facts {
     let mut facts = Facts::default();
     for entry in module.split(|byte| *byte == 0) {
-        let Some((key, value)) = std::str::from_utf8(entry).ok().and_then(|entry| entry.split_once('=')) else {
+        let Some((key, value)) = std::str::from_utf8(entry).ok().and_then(|entry| entry.split_once('='))
+        else {
             continue;
         };
         let listed = |separators: &[char]| {
-            value.split(separators.to_vec().as_slice()).filter(|name| !name.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+            value
+                .split(separators.to_vec().as_slice())
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
         };
         match key {
             "depends" => facts.needs.extend(listed(&[',']).iter().map(|name| name.replace('-', "_"))),
@@ -177,7 +192,8 @@ mod tests {
                 ..Facts::default()
             },
         };
-        let modules = [("a", module("a.ko", &["b", "c"])), ("b", module("b.ko", &["c"])), ("c", module("c.ko", &[]))];
+        let modules =
+            [("a", module("a.ko", &["b", "c"])), ("b", module("b.ko", &["c"])), ("c", module("c.ko", &[]))];
         let modules = modules.into_iter().map(|(name, module)| (name.to_owned(), module)).collect();
         assert_eq!(dependencies(&modules), "a.ko: b.ko c.ko\nb.ko: c.ko\nc.ko: \n");
         assert!(aliases(&modules).starts_with("alias alias-of-a.ko a\n"));

@@ -108,7 +108,7 @@ impl Running {
         }
     }
 
-    /// Waits for a line with `text` in it, in either output, behind those that were found before.
+    /// Waits for a line with `text` in it, in either output, behind the last that was found there.
     ///
     /// # Errors
     /// [`Error::Deadline`] when none comes in time; [`Error::Failed`] when the program ends without one.
@@ -178,10 +178,13 @@ impl Running {
 
     fn look_for(&mut self, text: &str) -> Option<String> {
         for (bytes, looked) in [&self.stdout, &self.stderr].into_iter().zip(&mut self.looked) {
-            while let Some(end) = bytes[*looked..].iter().position(|byte| *byte == b'\n') {
-                let line = String::from_utf8_lossy(&bytes[*looked..*looked + end]).into_owned();
-                *looked += end + 1;
+            let mut at = *looked;
+            while let Some(end) = bytes[at..].iter().position(|byte| *byte == b'\n') {
+                let line = String::from_utf8_lossy(&bytes[at..at + end]).into_owned();
+                at += end + 1;
                 if line.contains(text) {
+                    // Only where it was found: lines of the other output may still be asked for.
+                    *looked = at;
                     return Some(line);
                 }
             }

@@ -241,3 +241,59 @@ fn length(count: usize) -> u32 {
 fn broken(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_arrive_as_they_were_sent() {
+        let check = |request: Request| {
+            let mut bytes = Vec::new();
+            request.send(&mut bytes).unwrap();
+            assert_eq!(Request::receive(&mut bytes.as_slice()).unwrap(), request);
+        };
+        let (argv, env) = (vec!["lvs".to_owned(), String::new()], vec!["A".to_owned(), "b c".to_owned()]);
+        check(Request::Start { id: 7, argv, env, stdin: vec![0, 255] });
+        check(Request::Start { id: u32::MAX, argv: vec![], env: vec![], stdin: vec![] });
+        check(Request::Kill { id: 1 });
+        check(Request::KillGroup { id: 2 });
+        check(Request::Read { id: 3, path: "/etc/ä".to_owned() });
+        check(Request::Write { id: 4, path: "/x".to_owned(), mode: 0o755, content: vec![1; 100_000] });
+    }
+
+    #[test]
+    fn answers_arrive_as_they_were_sent() {
+        let check = |answer: Answer| {
+            let mut bytes = Vec::new();
+            answer.send(&mut bytes).unwrap();
+            assert_eq!(Answer::receive(&mut bytes.as_slice()).unwrap(), answer);
+        };
+        check(Answer::Ready);
+        check(Answer::Started { id: 1 });
+        check(Answer::Stdout { id: 1, bytes: b"out\n".to_vec() });
+        check(Answer::Stderr { id: 1, bytes: vec![] });
+        check(Answer::Exited { id: 1, code: -1 });
+        check(Answer::Killed { id: 1, signal: 9 });
+        check(Answer::Closed { id: 1 });
+        check(Answer::Content { id: 1, bytes: vec![0; 70_000] });
+        check(Answer::Done { id: 1 });
+        check(Answer::Failed { id: 1, why: "no".to_owned() });
+    }
+
+    #[test]
+    fn a_broken_stream_is_an_error() {
+        let check = |bytes: &[u8]| {
+            assert!(Answer::receive(&mut &*bytes).is_err(), "{bytes:?}");
+            assert!(Request::receive(&mut &*bytes).is_err(), "{bytes:?}");
+        };
+        check(&[]);
+        check(&[5, 0, 0, 0, 1]);
+        check(&[0, 0, 0, 0]);
+        check(&[255, 255, 255, 255, 1, 0, 0, 0, 0]);
+        check(&[5, 0, 0, 0, 99, 0, 0, 0, 0]);
+        // A field longer than its frame.
+        check(&[9, 0, 0, 0, 4, 0, 0, 0, 0, 200, 0, 0, 0]);
+        check(&[9, 0, 0, 0, 8, 0, 0, 0, 0, 200, 0, 0, 0]);
+    }
+}

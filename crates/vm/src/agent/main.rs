@@ -2,7 +2,9 @@
 //!
 //! It starts and kills programs, passes on what they write, and reads and writes files. It knows nothing of tests, and
 //! leaves mounting and loading modules to the init script that starts it.
+#![expect(clippy::print_stderr, reason = "it goes to the machine's console, and so into the kernel's log")]
 
+#[cfg_attr(not(test), expect(dead_code, reason = "the other half is the host's"))]
 #[path = "../wire.rs"]
 mod wire;
 
@@ -85,12 +87,14 @@ impl Host {
             thread::spawn(move || drop(input.write_all(&stdin)));
         }
         let outputs = [
-            child.stdout.take().map(|pipe| {
-                self.clone().pass_on(pipe, move |bytes| Answer::Stdout { id, bytes })
-            }),
-            child.stderr.take().map(|pipe| {
-                self.clone().pass_on(pipe, move |bytes| Answer::Stderr { id, bytes })
-            }),
+            child
+                .stdout
+                .take()
+                .map(|pipe| self.clone().pass_on(pipe, move |bytes| Answer::Stdout { id, bytes })),
+            child
+                .stderr
+                .take()
+                .map(|pipe| self.clone().pass_on(pipe, move |bytes| Answer::Stderr { id, bytes })),
         ];
         let host = self.clone();
         thread::spawn(move || {
@@ -123,7 +127,8 @@ impl Host {
 
     fn kill(&self, id: u32, group: &str) {
         let Some(pid) = lock(&self.running).get(&id).copied() else { return };
-        let killed = Command::new("/bin/busybox").args(["kill", "-9", "--", &format!("{group}{pid}")]).status();
+        let killed =
+            Command::new("/bin/busybox").args(["kill", "-9", "--", &format!("{group}{pid}")]).status();
         if let Err(error) = killed {
             eprintln!("agent: killing {pid}: {error}");
         }

@@ -1,0 +1,62 @@
+//! Tests that run themselves in the machine, one after the other in the same one.
+
+use std::path::Path;
+
+use lifeboat_vm::{Machine, Shared, disk, in_machine, step};
+
+use crate::storage::run;
+
+/// A machine with a program that Debian's parts do not have.
+static WITH_PROGRAM: Shared = Shared::new(|| Machine::builder().program("/usr/bin/env", "/opt/tools/env"));
+static SLOW: Shared = Shared::new(Machine::builder).deadline(std::time::Duration::from_secs(5));
+
+/// Both tests use the same names: the second finds nothing of the first.
+fn makes_the_only_volume_group() {
+    assert_eq!(run(&["vgs", "--noheadings"]), "");
+    assert!(!Path::new("/dev/mine").exists());
+    assert!(!Path::new("/tmp/left").exists());
+    run(&["vgcreate", "mine", &disk(0), &disk(2)]);
+    run(&["lvcreate", "-y", "-L", "64m", "-n", "volume", "mine"]);
+    run(&["lvcreate", "-y", "-T", "-L", "64m", "-V", "64m", "-n", "thin", "mine/pool"]);
+    run(&["mkfs.ext4", "-q", "/dev/mine/volume"]);
+    std::fs::create_dir_all("/mnt/with space").unwrap();
+    run(&["mount", "/dev/mine/volume", "/mnt/with space"]);
+    std::fs::write("/tmp/left", "over").unwrap();
+}
+
+#[test]
+fn a_test_finds_the_machine_like_new() {
+    in_machine!();
+    makes_the_only_volume_group();
+}
+
+#[test]
+fn another_test_finds_it_like_new_again() {
+    in_machine!();
+    makes_the_only_volume_group();
+}
+
+#[test]
+fn programs_of_the_host_come_along() {
+    in_machine!(WITH_PROGRAM);
+    let text = run(&["/opt/tools/env", "A=b", "sh", "-c", "echo $A"]);
+    assert_eq!(text, "b\n");
+}
+
+#[test]
+fn a_test_that_fails_or_hangs_in_the_machine_fails_on_the_host() {
+    if step().is_some() {
+        println!("about to hang");
+        std::thread::sleep(std::time::Duration::from_secs(1000));
+    }
+    let Err(panic) = std::panic::catch_unwind(|| in_machine_slowly()) else {
+        // Without the machine's parts it was skipped, and has said so.
+        return;
+    };
+    let text = panic.downcast_ref::<String>().unwrap();
+    assert!(text.contains("about to hang"), "{text}");
+}
+
+fn in_machine_slowly() {
+    SLOW.runs_elsewhere("here::a_test_that_fails_or_hangs_in_the_machine_fails_on_the_host");
+}
