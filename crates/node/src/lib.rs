@@ -4,7 +4,13 @@
 //! On each node runs `volume` (the LogicalVolumes of that node). Central are `provision` (claims and volumes of our class),
 //! `snapshots` (VolumeSnapshots) and `stores` (SnapshotBackupStorages, and the removal of backups that nobody needs any more).
 
+mod disks;
 mod handle;
+mod jobs;
+mod mounts;
+mod patch;
 pub mod stores;
+pub mod volume;
 
 pub use handle::{Handle, NoHandle};
+pub use mounts::{Filesystems, Purpose};

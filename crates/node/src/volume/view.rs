@@ -1,0 +1,152 @@
+//! Looks: puts the world of a LogicalVolume together from the caches.
+
+use crate::disks::Disks;
+use crate::handle::Handle;
+use crate::jobs::Jobs;
+use crate::mounts::Mounts;
+use crate::volume::words::VolumeWords;
+use crate::volume::world::{Disk, Source, Storage, StorageRef, World};
+use k8s_openapi::api::core::v1::PersistentVolume;
+use lifeboat_api::annotations::{self, parameters};
+use lifeboat_api::snapshot::{VolumeSnapshotClass, VolumeSnapshotContent};
+use lifeboat_api::topolvm::{LogicalVolume, SnapshotBackupStorage};
+use lifeboat_engine::{Index, ObjectKey, Objects, Trouble};
+use lifeboat_lvm::{Access, Error, Volume};
+use lifeboat_mover::Mover;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The controller of this node's LogicalVolumes.
+pub struct Volumes {
+    pub(super) node: String,
+    pub(super) process: String,
+    pub(super) namespace: String,
+    pub(super) volumes: Objects<LogicalVolume>,
+    pub(super) by_uid: Index<String, LogicalVolume>,
+    pub(super) persistent: Objects<PersistentVolume>,
+    pub(super) contents: Objects<VolumeSnapshotContent>,
+    pub(super) classes: Objects<VolumeSnapshotClass>,
+    pub(super) storages: Objects<SnapshotBackupStorage>,
+    pub(super) client: kube::Client,
+    pub(super) disks: Disks,
+    pub(super) jobs: Jobs,
+    pub(super) mounts: Mounts,
+    pub(super) mover: Arc<dyn Mover>,
+    pub(super) refused: Mutex<BTreeMap<String, (Option<i64>, Error)>>,
+}
+
+impl Volumes {
+    /// The world of one object of this node.
+    pub(super) fn world(&self, key: &ObjectKey, trouble: Option<&Trouble>) -> Option<World> {
+        let volume = self.volumes.get(key).filter(|volume| volume.spec.node_name == self.node)?;
+        let uid = volume.uid();
+        let disk = Disk::of(uid, self.disks.look(volume.class(), |_| true));
+        let found = match &disk {
+            Disk::Seen { published, staging, .. } => published.as_deref().or(staging.as_deref()),
+            _ => None,
+        };
+        let refused = self.refused.lock().get(uid).cloned();
+        Some(World {
+            node: self.node.clone(),
+            process: self.process.clone(),
+            source: self.source(&volume),
+            backup: self.backup_of(&volume),
+            storage: self.storage(self.storage_ref(&volume)),
+            persistent_volume: self.persistent.get(&ObjectKey::cluster_wide(&*volume.spec.name)).is_some(),
+            files: self.is_files(&volume, found),
+            mount: self.mounts.of(uid),
+            job: self.jobs.of(uid),
+            room: self.jobs.has_room(),
+            refused: refused
+                .filter(|(generation, _)| *generation == volume.metadata.generation)
+                .map(|(_, error)| error),
+            trouble: trouble.cloned(),
+            disk,
+            volume,
+        })
+    }
+
+    fn source(&self, volume: &LogicalVolume) -> Source {
+        let named = volume.spec.source.as_deref().filter(|name| !name.is_empty());
+        let by_name = named.and_then(|name| self.volumes.get(&ObjectKey::cluster_wide(name)));
+        let handle = volume.barrier().and_then(Result::ok);
+        let by_handle = handle.and_then(|handle| self.by_uid.first(&handle.volume().to_owned()));
+        match (by_handle.or(by_name), named) {
+            (Some(source), _) => Source::Found { backup: self.backup_of(&source), volume: source },
+            (None, Some(name)) => Source::Missing(name.to_owned()),
+            (None, None) => Source::None,
+        }
+    }
+
+    /// Where the snapshot class of a volume wants it backed up to: said by annotations, or, where a peer made the object, by the class of
+    /// the content whose name the peers derive from the volume's.
+    fn backup_of(&self, volume: &LogicalVolume) -> Option<StorageRef> {
+        let from = |get: &dyn Fn(&str) -> Option<String>| {
+            (get(parameters::SNAPSHOT_MODE)? == parameters::SNAPSHOT_MODE_ONLINE).then(|| StorageRef {
+                namespace: get(parameters::SNAPSHOT_STORAGE_NAMESPACE)
+                    .unwrap_or_else(|| self.namespace.clone()),
+                name: get(parameters::SNAPSHOT_STORAGE_NAME).unwrap_or_default(),
+            })
+        };
+        if !volume.is_read_only() {
+            return None;
+        }
+        from(&|key| volume.note(key).map(str::to_owned)).or_else(|| {
+            let content = format!("snapcontent{}", volume.spec.name.strip_prefix("snapshot")?);
+            let content = self.contents.get(&ObjectKey::cluster_wide(content))?;
+            let class = content.spec.volume_snapshot_class_name.clone()?;
+            let class = self.classes.get(&ObjectKey::cluster_wide(class))?;
+            from(&|key| class.spec.parameters.get(key).cloned())
+        })
+    }
+
+    fn storage(&self, wanted: Option<StorageRef>) -> Storage {
+        let Some(wanted) = wanted else { return Storage::Unnamed };
+        if wanted.name.is_empty() {
+            return Storage::Unnamed;
+        }
+        let key = ObjectKey::new(wanted.namespace.clone(), wanted.name.clone());
+        match self.storages.get(&key) {
+            None => Storage::Missing(format!(
+                "the SnapshotBackupStorage {key} does not exist: create it, or correct the snapshot class"
+            )),
+            Some(storage) => match crate::stores::plain(&storage) {
+                Err(error) => {
+                    Storage::Bad(format!("the SnapshotBackupStorage {key} cannot be used: {error}"))
+                }
+                Ok(_) => Storage::Ready(wanted),
+            },
+        }
+    }
+
+    pub(super) fn on_disk(&self, volume: &LogicalVolume) -> (Option<Volume>, Option<Volume>) {
+        let uid = volume.uid();
+        match Disk::of(uid, self.disks.look(volume.class(), |_| true)) {
+            Disk::Seen { published, staging, .. } => {
+                (published.map(|found| *found), staging.map(|found| *found))
+            }
+            _ => (None, None),
+        }
+    }
+
+    pub(super) fn storage_ref(&self, volume: &LogicalVolume) -> Option<StorageRef> {
+        match volume.barrier() {
+            Some(Ok(Handle::Remote { namespace, storage, .. })) => {
+                Some(StorageRef { namespace, name: storage })
+            }
+            _ => self.backup_of(volume),
+        }
+    }
+
+    fn is_files(&self, volume: &LogicalVolume, found: Option<&Volume>) -> bool {
+        let on_device = found.is_some_and(|found| matches!(found.access, Access::Device(_)));
+        let said = volume.note(annotations::VOLUME_MODE).map(str::to_owned);
+        let of_volume = |name: &str| {
+            let spec = self.persistent.get(&ObjectKey::cluster_wide(name))?.spec.clone()?;
+            Some(spec.volume_mode.unwrap_or_else(|| "Filesystem".to_owned()))
+        };
+        let source = || volume.spec.source.as_deref().and_then(of_volume);
+        on_device && said.or_else(|| of_volume(&volume.spec.name)).or_else(source).as_deref() != Some("Block")
+    }
+}
