@@ -39,6 +39,8 @@ pub struct Metrics {
     clock: Clock,
     retroactive: Counter,
     retroactive_errors: Counter,
+    ephemeral: Counter,
+    ephemeral_failures: Counter,
     seconds: Family<Operation, Histogram, fn() -> Histogram>,
     errors: Arc<Mutex<BTreeMap<Operation, u64>>>,
     running: Arc<Mutex<BTreeMap<String, (Operation, jiff::Timestamp)>>>,
@@ -62,6 +64,8 @@ impl Metrics {
             clock,
             retroactive: Counter::default(),
             retroactive_errors: Counter::default(),
+            ephemeral: Counter::default(),
+            ephemeral_failures: Counter::default(),
             seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
             errors: Arc::default(),
             running: Arc::default(),
@@ -81,6 +85,16 @@ impl Metrics {
             self.retroactive_errors.clone(),
         );
         registry.register(
+            "ephemeral_volume_controller_create",
+            "Claims to be made for volumes that live with a pod",
+            self.ephemeral.clone(),
+        );
+        registry.register(
+            "ephemeral_volume_controller_create_failures",
+            "Claims for volumes that live with a pod that could not be made",
+            self.ephemeral_failures.clone(),
+        );
+        registry.register(
             "volume_operation_total_seconds",
             "Seconds until a volume that was asked for is bound, or one that was released is gone",
             self.seconds.clone(),
@@ -93,6 +107,14 @@ impl Metrics {
         self.retroactive.inc();
         if !went_well {
             self.retroactive_errors.inc();
+        }
+    }
+
+    /// A claim was to be made for a volume that lives with a pod.
+    pub(crate) fn made_ephemeral(&self, went_well: bool) {
+        self.ephemeral.inc();
+        if !went_well {
+            self.ephemeral_failures.inc();
         }
     }
 

@@ -4,7 +4,9 @@
 //! kube-controller-manager has the same two controllers; where it runs, these stay off.
 
 use crate::effects::Office;
-use crate::words::{VolumeWords, is_scheduled, text};
+use crate::words::{
+    ClaimWords, VolumeWords, ephemeral_claims, is_made_for, is_scheduled, is_shut_down, named_claims, text,
+};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::api::{Api, ListParams, ObjectMeta};
@@ -127,10 +129,36 @@ impl ClaimGuard {
     pub fn new(office: Office, client: kube::Client) -> Self {
         Self { office, client, asked: Mutex::default() }
     }
+
+    /// Lists a namespace's pods once for all of its claims that are going: no pod can come to use one of those any more.
+    async fn ask(&self, namespace: &str) -> Result<(), EffectError> {
+        let mut going = self.office.claims.in_namespace(namespace);
+        going.retain(|claim| {
+            claim.metadata.deletion_timestamp.is_some() && guarded(&claim.metadata, CLAIM_FINALIZER)
+        });
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+        let pods = pods.list(&ListParams::default()).await;
+        let pods = pods.map_err(|error| EffectError::api("listing pods", error))?.items;
+        let mut asked = self.asked.lock();
+        for claim in going {
+            let used = pods.iter().any(|pod| uses(pod, &claim));
+            let version = text(claim.metadata.resource_version.as_ref()).to_owned();
+            asked.insert(claim.key(), (version, used));
+        }
+        Ok(())
+    }
 }
 
-fn uses(pod: &Pod, claim: &ObjectKey) -> bool {
-    is_scheduled(pod) && crate::words::claims_of(pod).contains(claim)
+/// Whether a pod uses a claim. One without a node does not: no node starts a pod whose claim is going. One that has ended does,
+/// until it is deleted. A claim made for a volume of the pod is let go with its shut-down pod, which may wait for just that.
+pub fn uses(pod: &Pod, claim: &PersistentVolumeClaim) -> bool {
+    let name = text(claim.metadata.name.as_ref());
+    let here = pod.metadata.namespace == claim.metadata.namespace;
+    let named = || named_claims(pod).any(|claim| claim == name);
+    let made = || {
+        !is_shut_down(pod) && is_made_for(claim, pod) && ephemeral_claims(pod).any(|(_, claim)| claim == name)
+    };
+    here && is_scheduled(pod) && (named() || made())
 }
 
 impl Controller for ClaimGuard {
@@ -144,7 +172,7 @@ impl Controller for ClaimGuard {
     fn observe(&self, key: &ObjectKey, _: Option<&Trouble>) -> Option<ClaimGuardWorld> {
         let claim = self.office.claims.get(key)?;
         let pods = self.office.by.pods_using.get(key);
-        let pods = pods.iter().filter(|pod| uses(pod, key));
+        let pods = pods.iter().filter(|pod| uses(pod, &claim));
         let pods = pods.map(|pod| text(pod.metadata.name.as_ref()).to_owned()).collect();
         // An answer counts once: what it said may have changed by the next look.
         let asked = self.asked.lock().remove(key);
@@ -162,16 +190,7 @@ impl Controller for ClaimGuard {
             GuardEffect::Guard(claim) | GuardEffect::Release(claim) => {
                 self.office.claims.replace(&claim).await.map(drop)
             }
-            GuardEffect::AskForPods => {
-                let Some(claim) = self.office.claims.get(key) else { return Ok(()) };
-                let pods: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
-                let pods = pods.list(&ListParams::default()).await;
-                let pods = pods.map_err(|error| EffectError::api("listing pods", error))?;
-                let used = pods.items.iter().any(|pod| uses(pod, key));
-                let version = text(claim.metadata.resource_version.as_ref()).to_owned();
-                self.asked.lock().insert(key.clone(), (version, used));
-                Ok(())
-            }
+            GuardEffect::AskForPods => self.ask(&key.namespace).await,
         }
     }
 

@@ -2,26 +2,32 @@
 
 use crate::desk::Desk;
 use crate::effects::{Claims, Office, Volumes};
+use crate::ephemeral::Ephemeral;
+use crate::expand::Growth;
 use crate::metrics::Metrics;
 use crate::protect::{ClaimGuard, VolumeGuard};
-use crate::words::{ClaimWords, VolumeWords, claims_of, is_default, text};
+use crate::words::{ClaimWords, VolumeWords, claims_of, ephemeral_claims, is_default, text};
 use crate::world::Lookups;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
 use lifeboat_engine::{Change, Clock, Engine, ObjectKey, Selection, Settings, Wiring};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The name that events and writes carry, as Kubernetes' own binder has it.
 pub const NAME: &str = "persistentvolume-controller";
 
-/// Who keeps what is in use from being deleted.
+/// Who does the work around binding: guards what is in use, sees to growing, makes claims for volumes that live with a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protection {
+pub enum Neighbours {
     /// This binder does: nobody else is there to.
     Here,
     /// kube-controller-manager does.
     Elsewhere,
 }
+
+/// An older name of [`Neighbours`].
+pub type Protection = Neighbours;
 
 /// A binder, ready to run, and what it counts.
 pub struct Binder {
@@ -32,12 +38,12 @@ pub struct Binder {
 }
 
 /// The engine of a [`binder`].
-pub fn engine(client: kube::Client, clock: Clock, settings: Settings, protection: Protection) -> Engine {
-    binder(client, clock, settings, protection).engine
+pub fn engine(client: kube::Client, clock: Clock, settings: Settings, neighbours: Neighbours) -> Engine {
+    binder(client, clock, settings, neighbours).engine
 }
 
 /// The binder of a cluster, ready to run.
-pub fn binder(client: kube::Client, clock: Clock, settings: Settings, protection: Protection) -> Binder {
+pub fn binder(client: kube::Client, clock: Clock, settings: Settings, neighbours: Neighbours) -> Binder {
     let mut engine = Engine::new(NAME, client.clone(), clock.clone(), settings);
     let volumes = engine.objects::<PersistentVolume>(Selection::all());
     let claims = engine.objects::<PersistentVolumeClaim>(Selection::all());
@@ -59,8 +65,10 @@ pub fn binder(client: kube::Client, clock: Clock, settings: Settings, protection
     let claims = wake_claims(engine.controller(Claims(office.clone())), &office);
     let volumes = Volumes { office: office.clone(), claims };
     wake_volumes(engine.controller(volumes), &office);
-    if protection == Protection::Here {
+    if neighbours == Neighbours::Here {
         protect(&mut engine, &office, client);
+        grow(&mut engine, &office);
+        live_with_pods(&mut engine, &office);
     }
     Binder { engine, metrics }
 }
@@ -126,4 +134,34 @@ fn protect(engine: &mut Engine, office: &Office, client: kube::Client) {
     engine
         .controller(VolumeGuard(office.clone()))
         .woken_by(&office.volumes, |change: &Change<PersistentVolume>| [change.key()]);
+}
+
+fn grow(engine: &mut Engine, office: &Office) {
+    let by = office.by.clone();
+    engine
+        .controller(Growth(office.clone()))
+        .woken_by(&office.claims, |change: &Change<PersistentVolumeClaim>| {
+            let bound = |claim: &Arc<PersistentVolumeClaim>| claim.bind_completed();
+            change.versions().any(bound).then(|| change.key())
+        })
+        .woken_by(&office.volumes, move |change: &Change<PersistentVolume>| {
+            let naming = by.claims_naming.get(&change.latest().name().to_owned());
+            naming.iter().map(|claim| claim.key()).collect::<Vec<_>>()
+        });
+}
+
+fn live_with_pods(engine: &mut Engine, office: &Office) {
+    let by = office.by.clone();
+    engine
+        .controller(Ephemeral(office.clone()))
+        .woken_by(&office.pods, |change: &Change<Pod>| {
+            let has = ephemeral_claims(change.latest()).next().is_some();
+            has.then(|| change.key())
+        })
+        .woken_by(&office.claims, move |change: &Change<PersistentVolumeClaim>| {
+            // Only one that comes or goes changes what a pod has.
+            let stays = change.old.is_some() && change.new.is_some();
+            let pods = if stays { Vec::new() } else { by.pods_using.get(&change.key()) };
+            pods.iter().map(|pod| ObjectKey::of(&**pod)).collect::<Vec<_>>()
+        });
 }

@@ -1,7 +1,8 @@
 //! The names on the wire, and what the fields of claims, volumes and classes mean. No rules: only how to read and compare.
 
-use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod, Volume};
 use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::ObjectMeta;
 use lifeboat_engine::ObjectKey;
 use lifeboat_schema::quantity::Quantity;
@@ -30,6 +31,8 @@ pub const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 pub const BETA_DEFAULT_CLASS: &str = "storageclass.beta.kubernetes.io/is-default-class";
 /// On a volume that is being grown: the size it had before.
 pub const PRE_RESIZE_CAPACITY: &str = "volume.alpha.kubernetes.io/pre-resize-capacity";
+/// On a claim: the CSI driver that is to grow a volume which an in-tree plugin made.
+pub const STORAGE_RESIZER: &str = "volume.kubernetes.io/storage-resizer";
 /// Keeps an in-tree provisioned volume of policy Delete until its storage is gone.
 pub const IN_TREE_FINALIZER: &str = "kubernetes.io/pv-controller";
 /// The same for volumes of external provisioners, who own it.
@@ -136,7 +139,8 @@ pub struct Sort {
     pub attributes: String,
 }
 
-fn quantity(
+/// An amount of storage; nothing where none is given.
+pub fn storage(
     amounts: Option<&BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>>,
 ) -> Quantity {
     let zero = || Quantity::parse("0").expect("invariant: zero is a quantity");
@@ -197,7 +201,7 @@ impl ClaimWords for PersistentVolumeClaim {
     }
     fn request(&self) -> Quantity {
         let resources = self.spec.as_ref().and_then(|spec| spec.resources.as_ref());
-        quantity(resources.and_then(|resources| resources.requests.as_ref()))
+        storage(resources.and_then(|resources| resources.requests.as_ref()))
     }
     fn bind_completed(&self) -> bool {
         annotation(&self.metadata, BIND_COMPLETED).is_some()
@@ -254,7 +258,7 @@ impl VolumeWords for PersistentVolume {
         Modes::of(self.spec.as_ref().and_then(|spec| spec.access_modes.as_ref()))
     }
     fn capacity(&self) -> Quantity {
-        quantity(self.spec.as_ref().and_then(|spec| spec.capacity.as_ref()))
+        storage(self.spec.as_ref().and_then(|spec| spec.capacity.as_ref()))
     }
     fn is_for(&self, claim: &PersistentVolumeClaim) -> bool {
         self.claim_ref().is_some_and(|reference| {
@@ -280,17 +284,45 @@ pub fn is_default(class: &StorageClass) -> bool {
 
 /// The claims that a pod names, those of its ephemeral volumes included.
 pub fn claims_of(pod: &Pod) -> Vec<ObjectKey> {
-    let (namespace, name) = (text(pod.metadata.namespace.as_ref()), text(pod.metadata.name.as_ref()));
-    let volumes = pod.spec.as_ref().and_then(|spec| spec.volumes.as_ref());
-    let claim = |volume: &k8s_openapi::api::core::v1::Volume| match (
-        &volume.persistent_volume_claim,
-        &volume.ephemeral,
-    ) {
-        (Some(claim), _) => Some(claim.claim_name.clone()),
-        (None, Some(_)) => Some(format!("{name}-{}", volume.name)),
-        (None, None) => None,
+    let namespace = text(pod.metadata.namespace.as_ref());
+    let ephemeral = ephemeral_claims(pod).map(|(_, claim)| claim);
+    named_claims(pod)
+        .map(str::to_owned)
+        .chain(ephemeral)
+        .map(|claim| ObjectKey::new(namespace, claim))
+        .collect()
+}
+
+fn volumes_of(pod: &Pod) -> impl Iterator<Item = &Volume> {
+    pod.spec.as_ref().and_then(|spec| spec.volumes.as_ref()).into_iter().flatten()
+}
+
+/// The claims that a pod names itself.
+pub fn named_claims(pod: &Pod) -> impl Iterator<Item = &str> {
+    volumes_of(pod).filter_map(|volume| Some(volume.persistent_volume_claim.as_ref()?.claim_name.as_str()))
+}
+
+/// The volumes that live with a pod, each with the name that its claim must have.
+pub fn ephemeral_claims(pod: &Pod) -> impl Iterator<Item = (&str, String)> {
+    let name = text(pod.metadata.name.as_ref());
+    let ephemeral = |volume: &&Volume| volume.persistent_volume_claim.is_none() && volume.ephemeral.is_some();
+    volumes_of(pod)
+        .filter(ephemeral)
+        .map(move |volume| (volume.name.as_str(), format!("{name}-{}", volume.name)))
+}
+
+/// Whether a claim was made for a volume of this very pod.
+pub fn is_made_for(claim: &PersistentVolumeClaim, pod: &Pod) -> bool {
+    let owns = |owner: &OwnerReference| {
+        owner.controller == Some(true) && Some(&owner.uid) == pod.metadata.uid.as_ref()
     };
-    volumes.into_iter().flatten().filter_map(claim).map(|claim| ObjectKey::new(namespace, claim)).collect()
+    claim.metadata.namespace == pod.metadata.namespace
+        && claim.metadata.owner_references.iter().flatten().any(owns)
+}
+
+/// Whether a node is done with a pod, or somebody has said so by force: only its finalizers keep it.
+pub fn is_shut_down(pod: &Pod) -> bool {
+    pod.metadata.deletion_timestamp.is_some() && pod.metadata.deletion_grace_period_seconds == Some(0)
 }
 
 /// Whether a pod has ended.

@@ -3,7 +3,7 @@
 use crate::cluster::Target;
 use crate::metrics::Page;
 use anyhow::{Context as _, bail};
-use lifeboat_binder::{Binder, Protection};
+use lifeboat_binder::{Binder, Neighbours};
 use lifeboat_engine::lease::LeaseConfig;
 use lifeboat_engine::{Clock, Election, Engine, Outcome, Settings};
 use prometheus_client::registry::Registry;
@@ -25,9 +25,10 @@ pub struct Args {
     /// Serve /metrics and /healthz here, over plain HTTP, such as 127.0.0.1:10257; port 0 picks a free one.
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
-    /// Also keep claims and volumes that are in use from being deleted, where kube-controller-manager does not.
-    #[arg(long)]
-    protection: bool,
+    /// Also do what kube-controller-manager's controllers around its binder do, where they do not run: pvc- and
+    /// pv-protection, expand and ephemeral-volume.
+    #[arg(long, alias = "protection")]
+    neighbours: bool,
 }
 
 /// Binds until Ctrl-C or SIGTERM.
@@ -41,9 +42,9 @@ async fn bind(args: &Args) -> anyhow::Result<()> {
     let config = args.target.config().await?;
     let client = kube::Client::try_from(config).context("making a client of the cluster")?;
     client.apiserver_version().await.context("reaching the cluster")?;
-    let protection = if args.protection { Protection::Here } else { Protection::Elsewhere };
+    let neighbours = if args.neighbours { Neighbours::Here } else { Neighbours::Elsewhere };
     let clock = Clock::system();
-    let binder = lifeboat_binder::binder(client.clone(), clock.clone(), Settings::default(), protection);
+    let binder = lifeboat_binder::binder(client.clone(), clock.clone(), Settings::default(), neighbours);
     let page = page(args.metrics, &binder).await?;
     let engine = binder.engine;
     let stop = CancellationToken::new();

@@ -5,7 +5,7 @@ use anyhow::{Context as _, bail};
 use lifeboat_apiserver::auth::TokenKey;
 use lifeboat_apiserver::serve::{Authority, Context, Credential, Front, kubeconfig, write_private};
 use lifeboat_apiserver::{ApiServer, Config, Sources, User};
-use lifeboat_binder::Protection;
+use lifeboat_binder::Neighbours;
 use lifeboat_engine::{Clock, Settings};
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -146,7 +146,7 @@ async fn serve(args: &Args, scratch: Option<&Path>) -> anyhow::Result<()> {
 /// The binder of an embedded cluster. It can be dropped at any moment: what it left half done, the next one completes.
 fn bind(server: &ApiServer) -> impl Future<Output = ()> + Send + use<> {
     let client = kube::Client::new(server.service_as(User::admin()), "default");
-    let engine = lifeboat_binder::engine(client, Clock::system(), Settings::default(), Protection::Here);
+    let engine = lifeboat_binder::engine(client, Clock::system(), Settings::default(), Neighbours::Here);
     engine.run(std::future::pending())
 }
 

@@ -1,18 +1,23 @@
 //! A death at every write, over each of the ways that end in writes.
 
 use crate::things::{ClaimThings, VolumeThings};
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::core::v1::{
+    EphemeralVolumeSource, GCEPersistentDiskVolumeSource, PersistentVolume, PersistentVolumeClaim,
+    PersistentVolumeClaimTemplate, ServiceAccount, Volume,
+};
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
-use lifeboat_binder::Protection;
-use lifeboat_binder::words::{ClaimWords, PROVISIONED_BY, STORAGE_PROVISIONER, VolumeWords, annotation};
+use lifeboat_binder::Neighbours;
+use lifeboat_binder::words::{
+    ClaimWords, PROVISIONED_BY, STORAGE_PROVISIONER, STORAGE_RESIZER, VolumeWords, annotation,
+};
 use lifeboat_engine::Settings;
 use lifeboat_testbed::fixtures::{self, With};
 use lifeboat_testbed::{Cluster, CrashStory, Kind, Process, Scene};
 use serde_json::json;
 
 async fn run(process: Process<()>) {
-    lifeboat_binder::engine(process.client, process.clock, Settings::default(), Protection::Here)
+    lifeboat_binder::engine(process.client, process.clock, Settings::default(), Neighbours::Here)
         .run(std::future::pending())
         .await;
 }
@@ -163,6 +168,63 @@ async fn provisioning_survives_a_death_at_every_write() {
             delete(&cluster, "a").await;
         })
         .converges(ends(&[("v1", "Released")]))
+        .run()
+        .await;
+    assert!(points.len() >= 5, "{points:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn growing_survives_a_death_at_every_write() {
+    let named = |scene: &Scene<'_, ()>| {
+        let claims = scene.list::<PersistentVolumeClaim>();
+        let resizer = claims.first().and_then(|claim| annotation(&claim.metadata, STORAGE_RESIZER));
+        if resizer == Some("pd.csi.storage.gke.io") { Ok(()) } else { Err(format!("{claims:?}")) }
+    };
+    let points = story("grow")
+        .story(|cluster, ()| async move {
+            let class: StorageClass =
+                fixtures::storage_class("fast").with(|class| class.allow_volume_expansion = Some(true));
+            Api::all(cluster.client()).create(&PostParams::default(), &class).await.unwrap();
+            let disk = fixtures::volume("v1").with(|volume| {
+                let spec = volume.spec.as_mut().unwrap();
+                spec.host_path = None;
+                spec.gce_persistent_disk =
+                    Some(GCEPersistentDiskVolumeSource { pd_name: "disk".into(), ..Default::default() });
+            });
+            create(&cluster, disk).await;
+            claim(&cluster, fixtures::claim("default", "a")).await;
+            bound(&cluster, "a").await;
+            let more = Patch::Merge(json!({"spec": {"resources": {"requests": {"storage": "2Gi"}}}}));
+            claims(&cluster).patch("a", &PatchParams::default(), &more).await.unwrap();
+        })
+        .converges(ends(&[("a", "Bound"), ("v1", "Bound")]))
+        .converges(named)
+        .run()
+        .await;
+    assert!(points.len() >= 5, "{points:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn making_a_claim_for_a_pod_survives_a_death_at_every_write() {
+    let points = story("scratch")
+        .story(|cluster, ()| async move {
+            create(&cluster, volume("v1")).await;
+            let accounts: Api<ServiceAccount> = Api::namespaced(cluster.client(), "default");
+            cluster.until(&accounts, "default", |account| account.is_some()).await;
+            let template = PersistentVolumeClaimTemplate {
+                metadata: None,
+                spec: fixtures::claim("default", "template").spec.unwrap(),
+            };
+            let pod = fixtures::pod("default", "p", &[]).with(|pod| {
+                pod.spec.as_mut().unwrap().volumes = Some(vec![Volume {
+                    name: "scratch".into(),
+                    ephemeral: Some(EphemeralVolumeSource { volume_claim_template: Some(template) }),
+                    ..Volume::default()
+                }]);
+            });
+            Api::namespaced(cluster.client(), "default").create(&PostParams::default(), &pod).await.unwrap();
+        })
+        .converges(ends(&[("p-scratch", "Bound"), ("v1", "Bound")]))
         .run()
         .await;
     assert!(points.len() >= 5, "{points:#?}");

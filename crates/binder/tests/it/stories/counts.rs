@@ -1,0 +1,116 @@
+//! What is counted, and how many writes many pairs cost.
+
+use super::scene;
+use crate::things::{ClaimThings, VolumeThings};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use lifeboat_binder::Neighbours;
+use lifeboat_binder::words::ClaimWords;
+use lifeboat_engine::Settings;
+use lifeboat_testbed::fixtures;
+use lifeboat_testbed::{Cluster, NotYet, Task};
+use serde_json::json;
+
+/// Who is counted depends on who else is at work, so only a cluster of one's own has exact figures.
+#[tokio::test(start_paused = true)]
+async fn kubernetes_metrics_are_counted() {
+    let cluster = &Cluster::embedded();
+    let scene = scene(cluster, "counted").await;
+    let counted = |line: &str| {
+        let mut registry = prometheus_client::registry::Registry::default();
+        scene.metrics.register(&mut registry);
+        let text = lifeboat_engine::expose(&registry);
+        assert!(text.lines().any(|one| one == line), "{line} is not in\n{text}");
+    };
+    let class = scene.namespace.as_str();
+    scene.create_class("made.example.io", "Immediate").await;
+    scene.create_volume(scene.volume("spare").of_class(None).of_mode("Block")).await;
+    scene.volume_in("spare", "Available").await;
+    let claim = scene.create_claim(scene.claim("c")).await;
+    scene.event("ExternalProvisioning").await;
+    counted(&format!(
+        "pv_collector_unbound_pvc_count{{namespace=\"{class}\",storage_class=\"{class}\",volume_attributes_class=\"\"}} 1"
+    ));
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    let mut volume = scene.volume("made").for_claim("c", claim.uid()).policy("Delete");
+    volume.spec.as_mut().unwrap().claim_ref.as_mut().unwrap().namespace = Some(class.to_owned());
+    scene.create_volume(volume).await;
+    scene.claim_in("c", "Bound").await;
+    counted("pv_collector_total_pv_count{plugin_name=\"N/A\",volume_mode=\"Block\"} 1");
+    counted("pv_collector_total_pv_count{plugin_name=\"N/A\",volume_mode=\"Filesystem\"} 1");
+    counted(&format!("pv_collector_bound_pv_count{{storage_class=\"{class}\"}} 1"));
+    counted("pv_collector_unbound_pv_count{storage_class=\"\"} 1");
+    counted(&format!(
+        "pv_collector_bound_pvc_count{{namespace=\"{class}\",storage_class=\"{class}\",volume_attributes_class=\"\"}} 1"
+    ));
+    let operation = |name: &str, part: &str, count: u32| {
+        counted(&format!("volume_operation_total_seconds_{part}operation_name=\"{name}\"}} {count}"));
+    };
+    let plugin = "plugin_name=\"made.example.io\",";
+    operation("provision", &format!("count{{{plugin}"), 1);
+    operation("provision", &format!("bucket{{le=\"2.5\",{plugin}"), 0);
+    operation("provision", &format!("bucket{{le=\"5.0\",{plugin}"), 1);
+    scene.claims.delete("c", &DeleteParams::default()).await.unwrap();
+    scene.volume_in("made", "Released").await;
+    scene.volumes.delete(&scene.named("made"), &DeleteParams::default()).await.unwrap();
+    cluster.until(&scene.volumes, &scene.named("made"), |volume| volume.is_none()).await;
+    operation("delete", &format!("count{{{plugin}"), 1);
+    counted("retroactive_storageclass_total 0");
+    let default =
+        Patch::Merge(json!({"metadata": {"annotations": {lifeboat_binder::words::DEFAULT_CLASS: "true"}}}));
+    scene.create_claim(scene.claim("d").of_class(None).sized("7Gi")).await;
+    scene.event("FailedBinding").await;
+    scene.classes.patch(class, &PatchParams::default(), &default).await.unwrap();
+    let given = |claim: Option<&PersistentVolumeClaim>| claim.is_some_and(|claim| claim.class() == class);
+    cluster.until(&scene.claims, "d", given).await;
+    counted("retroactive_storageclass_total 1");
+    counted("retroactive_storageclass_errors_total 0");
+}
+
+/// Writes of the server since a revision.
+fn revision(cluster: &Cluster) -> u64 {
+    cluster.server().cluster().store.revision()
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_pairs_bind_with_four_writes_each_and_then_nothing_is_written() {
+    const PAIRS: u64 = 500;
+    let cluster = Cluster::embedded();
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(cluster.client(), "default");
+    let volumes: Api<PersistentVolume> = Api::all(cluster.client());
+    for n in 0..PAIRS {
+        let volume = fixtures::volume(&format!("v{n}")).sized(&format!("{}Gi", 1 + n % 50));
+        volumes.create(&PostParams::default(), &volume).await.unwrap();
+        let claim = fixtures::claim("default", &format!("c{n}")).sized(&format!("{}Gi", 1 + n % 50));
+        claims.create(&PostParams::default(), &claim).await.unwrap();
+    }
+    let before = revision(&cluster);
+    let (_, mut written) = cluster.server().cluster().store.observe();
+    let start = || {
+        let engine =
+            lifeboat_binder::engine(cluster.client(), cluster.clock(), Settings::default(), Neighbours::Here);
+        Task::spawn(async move { engine.run(std::future::pending()).await })
+    };
+    let binder = start();
+    cluster
+        .eventually("all pairs", || async {
+            let all = claims.list(&ListParams::default()).await?.items;
+            let bound = |claim: &&PersistentVolumeClaim| {
+                claim.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Bound")
+            };
+            let count = all.iter().filter(bound).count() as u64;
+            if count == PAIRS { Ok(()) } else { Err(NotYet(format!("{count} are bound"))) }
+        })
+        .await;
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    let mut writes: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
+    while let Ok(event) = written.try_recv() {
+        *writes.entry(event.entry.key.collection.to_string()).or_default() += 1;
+    }
+    assert_eq!(writes.values().sum::<u64>(), 4 * PAIRS, "four writes for each pair and no event: {writes:?}");
+    // Starting again on what is bound writes nothing.
+    binder.kill().await.unwrap();
+    let _binder = start();
+    tokio::time::sleep(std::time::Duration::from_secs(600)).await;
+    assert_eq!(revision(&cluster) - before, 4 * PAIRS);
+}
