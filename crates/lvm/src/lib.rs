@@ -4,12 +4,13 @@
 
 mod dir;
 mod locks;
+mod lvm2;
 mod model;
-#[allow(dead_code, reason = "the LVM2 back end reads tags")]
 mod names;
 
 pub use dir::{Closed, Directories, DirectoryClass, Gate, Writing};
+pub use lvm2::{Guard, Kind, Lvm2, LvmClass, LvmSettings, Output, Pace, Patience, Program, Run, Wipe};
 pub use model::{
     Access, AccessMode, Capacity, Change, ClassKind, Consistency, Create, DeviceClass, Error, Lvm, Snapped,
-    Snapshot, ThinPool, Volume,
+    Snapshot, ThinPool, Trouble, TroubleKind, Volume,
 };

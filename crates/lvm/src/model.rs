@@ -144,6 +144,74 @@ pub struct ThinPool {
     pub size: u64,
 }
 
+/// Something that people should know about a class, while it goes on serving as far as it can.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Trouble {
+    /// The class.
+    pub class: String,
+    /// What kind of thing it is.
+    pub kind: TroubleKind,
+    /// What happened, what it means and what to do next.
+    pub message: String,
+}
+
+/// Kinds of trouble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum TroubleKind {
+    /// The class cannot be used at all: its volume group, pool or folder is missing, or LVM does not answer.
+    Unusable,
+    /// A disk of the volume group is gone.
+    Degraded,
+    /// A thin pool fills up.
+    PoolFilling,
+    /// A thin pool is so full that nothing new is made in it.
+    PoolFull,
+    /// A change to the volume group has been running for very long and is left alone, since stopping it could do harm.
+    Wedged,
+}
+
+impl TroubleKind {
+    /// Whether requests to the class fail because of it, so that a health check must say so.
+    #[must_use]
+    pub fn stops_service(self) -> bool {
+        matches!(self, Self::Unusable | Self::Wedged)
+    }
+}
+
+impl Volume {
+    /// Whether this is a copy-on-write snapshot that ran out of room: its content is lost, and it can only be removed.
+    #[must_use]
+    pub fn is_invalidated(&self) -> bool {
+        matches!(self.attr.as_bytes(), [b's' | b'S', _, _, _, b'I' | b'S', ..])
+    }
+
+    /// What LVM's letters say is wrong with the volume.
+    #[must_use]
+    pub fn trouble(&self) -> Option<&'static str> {
+        let letters = self.attr.as_bytes();
+        let state = match letters.get(4)? {
+            b'I' | b'S' => Some("the snapshot ran out of room and is lost"),
+            b's' => Some("the device is suspended"),
+            b'm' | b'M' => Some("merging the snapshot failed"),
+            b'd' | b'i' => Some("the device has no table, or an inactive one"),
+            b'c' | b'C' => Some("the thin pool needs a check"),
+            b'X' => Some("the state of the device is not known"),
+            _ => None,
+        };
+        state.or_else(|| match letters.get(8)? {
+            b'p' => Some("a disk under the volume is missing"),
+            b'X' => Some("the health of the volume is not known"),
+            b'r' => Some("a disk of the array had write errors and needs a refresh"),
+            b'm' => Some("the halves of the array differ"),
+            b'F' => Some("the thin pool or volume failed"),
+            b'D' => Some("the thin pool is out of data space"),
+            b'M' => Some("the metadata of the thin pool is read-only"),
+            b'E' => Some("the cache or pool had errors"),
+            _ => None,
+        })
+    }
+}
+
 /// Told to watchers after every change that this process made or noticed; the number only grows.
 pub type Change = u64;
 
@@ -249,6 +317,51 @@ pub trait Lvm: Send + Sync + 'static {
     /// Removes a volume and its bytes.
     async fn remove(&self, class: &str, name: &str) -> Result<(), Error>;
 
+    /// What people should know; nothing when all is well.
+    async fn health(&self) -> Vec<Trouble> {
+        Vec::new()
+    }
+
     /// Wakes whoever shows capacity or lists volumes.
     fn changes(&self) -> watch::Receiver<Change>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_of_lvm_say_what_is_wrong() {
+        let check = |attr: &str, invalidated: bool, trouble: Option<&str>| {
+            let volume = Volume {
+                name: String::new(),
+                size: 0,
+                tags: BTreeSet::new(),
+                access: Access::Device(PathBuf::new()),
+                origin: None,
+                mode: AccessMode::ReadWrite,
+                attr: attr.to_owned(),
+                device: (0, 0),
+            };
+            assert_eq!(volume.is_invalidated(), invalidated, "{attr}");
+            let told = volume.trouble();
+            assert_eq!(told.is_some(), trouble.is_some(), "{attr}: {told:?}");
+            assert!(told.unwrap_or("").contains(trouble.unwrap_or("")), "{attr}: {told:?}");
+        };
+        check("-wi-a-----", false, None);
+        check("-wi-------", false, None);
+        check("Vwi-aotz--", false, None);
+        check("swi-a-s---", false, None);
+        check("swi-I-s---", true, Some("ran out of room"));
+        check("sri-S-s---", true, Some("ran out of room"));
+        check("-wi-s-----", false, Some("suspended"));
+        check("-wi-a---p-", false, Some("missing"));
+        check("rwi-a-r-r-", false, Some("refresh"));
+        check("rwi-a-r-m-", false, Some("differ"));
+        check("Vwi-a-tzF-", false, Some("failed"));
+        check("twi-aotzD-", false, Some("out of data"));
+        check("twi-aotzM-", false, Some("read-only"));
+        check("twi-cotz--", false, Some("check"));
+        check("", false, None);
+    }
 }

@@ -10,8 +10,8 @@ const LONGEST_NAME: usize = 100;
 /// Longest tag, as LVM stores it.
 const LONGEST_TAG: usize = 1024;
 
-/// Beginnings that LVM keeps for itself.
-const RESERVED_PREFIXES: [&str; 2] = ["snapshot", "pvmove"];
+/// Beginnings that LVM keeps for itself, and those of volumes that are not shown.
+const RESERVED_PREFIXES: [&str; 4] = ["snapshot", "pvmove", "lb.staged.", "lb.removed."];
 
 /// Parts that LVM keeps for the hidden halves of its own volumes.
 const RESERVED_PARTS: [&str; 12] = [
@@ -30,7 +30,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     } else if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+_.-".contains(&byte)) {
         "has letters other than a-z, A-Z, 0-9 and +_.-"
     } else if RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
-        "starts with a word that LVM keeps for itself (snapshot, pvmove)"
+        "starts with a reserved word (snapshot, pvmove, lb.staged., lb.removed.)"
     } else if RESERVED_PARTS.iter().any(|part| name.contains(part)) {
         "has a part that LVM keeps for its hidden volumes"
     } else {
@@ -106,6 +106,8 @@ mod tests {
         check("ä", false);
         check("snapshot1", false);
         check("pvmove0", false);
+        check("lb.staged.a", false);
+        check("lb.removed.a", false);
         check("x_tmeta", false);
         check("lvol0_pmspare", false);
         check(&"n".repeat(100), true);

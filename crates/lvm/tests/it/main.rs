@@ -3,6 +3,8 @@
 #![expect(clippy::disallowed_methods, reason = "a test is the outside: it starts processes and tasks")]
 
 mod dir;
+mod fake;
+mod lvm2;
 mod reflink;
 mod suite;
 mod trees;
