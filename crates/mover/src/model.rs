@@ -1,68 +1,10 @@
 //! The words of backup and restore, and the trait that controllers call.
 
 use async_trait::async_trait;
+use lifeboat_store::{Secret, Store};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::path::PathBuf;
 use tokio::sync::watch;
-
-/// A value that must not be shown: it prints as dots.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Keeps a value from being shown.
-    #[must_use]
-    pub fn new(value: impl Into<String>) -> Self {
-        Self(value.into())
-    }
-
-    /// The value, for the one place that has to send it.
-    #[must_use]
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("••••")
-    }
-}
-
-/// Where objects are kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Store {
-    /// A bucket behind the S3 protocol.
-    S3(S3Store),
-    /// A directory that every reader and writer can reach.
-    Local(PathBuf),
-}
-
-/// A bucket behind the S3 protocol.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct S3Store {
-    /// Address of the server, such as `https://s3.example.com:9000`.
-    pub endpoint: String,
-    /// Name of the bucket.
-    pub bucket: String,
-    /// Put before every key; no slash at either end.
-    pub prefix: String,
-    /// Region that requests are signed for; empty for `us-east-1`.
-    pub region: String,
-    /// Access key.
-    pub access_key: Secret,
-    /// Secret key.
-    pub secret_key: Secret,
-    /// Token of temporary credentials.
-    pub session_token: Option<Secret>,
-    /// PEM certificates to trust besides the system's.
-    pub ca_bundle: Option<String>,
-    /// Accept any certificate.
-    pub insecure_tls: bool,
-    /// Requests in flight at most; 0 for the default.
-    pub max_connections: usize,
-}
 
 /// A repository: a store and the password that opens it. Equal ones share one open handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
