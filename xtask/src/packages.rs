@@ -9,15 +9,10 @@ use crate::shell;
 
 /// Installs a package when the version on offer is good enough.
 pub(crate) fn install(package: &str, good_enough: impl Fn((u32, u32)) -> bool) -> Result<()> {
-    if !Path::new("/etc/debian_version").exists() {
-        bail!("this is no Debian, so {package} is not installed here");
-    }
-    if shell::read(Command::new("id").arg("-u"))?.trim() != "0" {
-        bail!("{package} is not installed here: that needs root");
-    }
+    needs_root_on_debian().with_context(|| format!("{package} is not installed here"))?;
     let mut policy = candidate(package)?;
     if policy.is_none() {
-        shell::run(&mut apt(&["update", "-q"]))?;
+        renew()?;
         policy = candidate(package)?;
     }
     match policy {
@@ -27,6 +22,22 @@ pub(crate) fn install(package: &str, good_enough: impl Fn((u32, u32)) -> bool) -
         Some((major, minor)) => bail!("Debian offers {package} {major}.{minor}, which is too old"),
         None => bail!("Debian offers no {package}"),
     }
+}
+
+/// Renews the lists of what Debian offers.
+pub(crate) fn renew() -> Result<()> {
+    needs_root_on_debian()?;
+    shell::run(&mut apt(&["update", "-q"]))
+}
+
+fn needs_root_on_debian() -> Result<()> {
+    if !Path::new("/etc/debian_version").exists() {
+        bail!("this is no Debian");
+    }
+    if shell::read(Command::new("id").arg("-u"))?.trim() != "0" {
+        bail!("that needs root");
+    }
+    Ok(())
 }
 
 fn apt(args: &[&str]) -> Command {

@@ -13,6 +13,7 @@ use crate::{clientgo, dependencies, shell, tidy, tools, transcript};
 pub(crate) fn run() -> Verdict {
     let mut tally = Tally::default();
     timed("Go programs", || build_tools(&mut tally));
+    timed("parts of the test machine", || fetch_machine(&mut tally));
     timed("format", || tally.step("format", shell::run(&mut shell::cargo(&["fmt", "--all", "--check"]))));
     timed("tidy", || tally.step("tidy", tidy::check()));
     timed("dependencies", || tally.step("dependencies", dependencies::check()));
@@ -45,6 +46,14 @@ fn build_tools(tally: &mut Tally) {
     match tools::ready_go() {
         Err(reason) => tally.skip("building the Go programs", &format!("{reason:#}")),
         Ok(()) => tally.step("building the Go programs", tools::build_all()),
+    }
+}
+
+/// The same for the machine with real LVM2.
+fn fetch_machine(tally: &mut Tally) {
+    match tools::fetch_machine() {
+        Err(reason) => tally.skip("fetching the parts of the test machine", &format!("{reason:#}")),
+        Ok(()) => tally.pass(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Builds the pinned Go programs into the cache.
+//! Builds the pinned Go programs into the cache, and puts the parts of the test machine there.
 //!
 //! A program is built under a temporary name and then renamed, so that a killed build leaves nothing half-made; one that
 //! is there already is not built again. The folders carry the version in their name.
@@ -33,7 +33,20 @@ enum What {
 /// `cargo xtask tools`.
 pub(crate) fn run() -> Result<()> {
     ready_go()?;
-    build_all()
+    build_all()?;
+    fetch_machine()
+}
+
+/// Fetches the Debian packages that the machine with real LVM2 is made of; none is installed.
+pub(crate) fn fetch_machine() -> Result<()> {
+    if lifeboat_vm::Kit::in_cache().is_ok() {
+        return Ok(());
+    }
+    // Package lists may be missing or older than the archive, and only root can renew them; so that comes second.
+    lifeboat_vm::fetch().or_else(|reason| {
+        packages::renew().with_context(|| format!("{:#}", anyhow::Error::from(reason)))?;
+        lifeboat_vm::fetch().map_err(Into::into)
+    })
 }
 
 /// Makes sure that a Go which builds the programs is there, or says why it cannot be had.

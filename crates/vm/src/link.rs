@@ -15,6 +15,9 @@ use crate::wire::{Answer, Request};
 /// A machine that hangs stops reading; then sending must not hang as well.
 const SENDING: Duration = Duration::from_secs(60);
 
+/// Lines of the kernel's log in an error: enough for a panic with its trace.
+pub(crate) const LAST_WORDS: usize = 80;
+
 /// The connection to the agent of one boot.
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -96,7 +99,7 @@ impl Link {
 
     /// The end of the kernel's log.
     pub(crate) fn log_tail(&self) -> String {
-        tail(&std::fs::read(&self.console).unwrap_or_default(), 30)
+        tail(&std::fs::read(&self.console).unwrap_or_default(), LAST_WORDS)
     }
 }
 

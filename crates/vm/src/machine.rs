@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::builder::Builder;
 use crate::initramfs::{self, Extras};
 use crate::kit::Kit;
-use crate::link::Link;
+use crate::link::{LAST_WORDS, Link, tail};
 use crate::program::{Output, Running};
 use crate::wire::{Answer, PORT, Request};
 use crate::{Error, cargo, folder};
@@ -222,7 +222,7 @@ impl Machine {
         let patience = self.spec.patience;
         let until = Instant::now() + patience;
         let not_up = |process: &Process| {
-            let console = crate::link::tail(&fs::read(self.console()).unwrap_or_default(), 30);
+            let console = tail(&fs::read(self.console()).unwrap_or_default(), LAST_WORDS);
             Error::NotUp { after: patience, log: format!("{}\n{console}", process.log_tail()) }
         };
         listener.set_nonblocking(true).map_err(Error::file("listening at", &socket))?;
@@ -284,7 +284,7 @@ impl Drop for Machine {
         if thread::panicking() {
             eprintln!(
                 "--- end of the machine's kernel log\n{}",
-                crate::link::tail(self.kernel_log().as_bytes(), 60)
+                tail(self.kernel_log().as_bytes(), LAST_WORDS)
             );
         }
     }
