@@ -12,5 +12,7 @@ mod patch;
 pub mod stores;
 pub mod volume;
 
+pub use disks::Look;
 pub use handle::{Handle, NoHandle};
+pub use jobs::{JobView, Moved};
 pub use mounts::{Filesystems, Purpose};

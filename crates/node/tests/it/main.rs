@@ -1,0 +1,3 @@
+//! Node storage, tried.
+
+mod volume;

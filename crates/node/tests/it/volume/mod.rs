@@ -1,0 +1,3 @@
+//! The LogicalVolumes of a node: rules as tables, stories on real directories and a real repository, a death at every effect.
+
+mod rules;
