@@ -12,7 +12,10 @@ mod xattr;
 
 use crate::locks::Names;
 use crate::names::{check_name, check_tags};
-use crate::{Capacity, Change, ClassKind, Create, DeviceClass, Error, Lvm, Snapped, Snapshot, Volume};
+use crate::{
+    Capacity, Change, ClassKind, Create, DeviceClass, Error, Lvm, Snapped, Snapshot, Trouble, TroubleKind,
+    Volume,
+};
 use async_trait::async_trait;
 use class::Open;
 pub use gate::{Closed, Gate, Writing};
@@ -79,6 +82,14 @@ struct Served {
 impl Directories {
     /// Serves these classes and clears what a crash left in them.
     pub fn new(classes: Vec<DirectoryClass>) -> Result<Self, Error> {
+        Self::telling(classes, watch::Sender::new(0))
+    }
+
+    /// The same, with changes told to somebody who listens to others too.
+    pub(crate) fn telling(
+        classes: Vec<DirectoryClass>,
+        changes: watch::Sender<Change>,
+    ) -> Result<Self, Error> {
         let mut served = BTreeMap::new();
         let mut default = None;
         for class in classes {
@@ -94,7 +105,7 @@ impl Directories {
                 return Err(Error::Invalid(format!("device class {name:?} is given twice; keep one")));
             }
         }
-        Ok(Self { classes: served, default, changes: watch::Sender::new(0) })
+        Ok(Self { classes: served, default, changes })
     }
 
     fn served(&self, class: &str) -> Result<Arc<Served>, Error> {
@@ -208,6 +219,18 @@ impl Lvm for Directories {
     async fn remove(&self, class: &str, name: &str) -> Result<(), Error> {
         let owned = name.to_owned();
         self.change(class, &[name], move |open| open.remove(&owned)).await
+    }
+
+    async fn health(&self) -> Vec<Trouble> {
+        let mut found = Vec::new();
+        for (class, served) in &self.classes {
+            let served = served.clone();
+            if let Err(error) = blocking(move || served.open()?.capacity()).await {
+                let (class, message) = (class.clone(), error.to_string());
+                found.push(Trouble { class, kind: TroubleKind::Unusable, message });
+            }
+        }
+        found
     }
 
     fn changes(&self) -> watch::Receiver<Change> {

@@ -58,7 +58,16 @@ struct Served {
 impl Lvm2 {
     /// Serves these classes; asks LVM nothing yet.
     pub fn new(classes: Vec<LvmClass>, settings: LvmSettings, run: Arc<dyn Run>) -> Result<Self, Error> {
-        let changes = watch::Sender::new(0);
+        Self::telling(classes, settings, run, watch::Sender::new(0))
+    }
+
+    /// The same, with changes told to somebody who listens to others too.
+    pub(crate) fn telling(
+        classes: Vec<LvmClass>,
+        settings: LvmSettings,
+        run: Arc<dyn Run>,
+        changes: watch::Sender<Change>,
+    ) -> Result<Self, Error> {
         let mut groups: BTreeMap<String, Arc<Group>> = BTreeMap::new();
         let mut served = BTreeMap::new();
         let mut default = None;

@@ -216,7 +216,7 @@ impl Volume {
 pub type Change = u64;
 
 /// Why an operation was not done.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Error {
     /// There is no such class, so nothing can be said about its volumes.
     #[error(
