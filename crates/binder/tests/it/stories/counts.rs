@@ -8,7 +8,7 @@ use lifeboat_binder::Neighbours;
 use lifeboat_binder::words::ClaimWords;
 use lifeboat_engine::Settings;
 use lifeboat_testbed::fixtures;
-use lifeboat_testbed::{Cluster, NotYet, Task};
+use lifeboat_testbed::{Cluster, Task};
 use serde_json::json;
 
 /// Who is counted depends on who else is at work, so only a cluster of one's own has exact figures.
@@ -72,45 +72,75 @@ fn revision(cluster: &Cluster) -> u64 {
     cluster.server().cluster().store.revision()
 }
 
-#[tokio::test(start_paused = true)]
-async fn many_pairs_bind_with_four_writes_each_and_then_nothing_is_written() {
-    const PAIRS: u64 = 500;
-    let cluster = Cluster::embedded();
+/// Volumes and claims of fifty sizes, nobody bound to anybody.
+async fn create_pairs(cluster: &Cluster, pairs: u64) {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(cluster.client(), "default");
     let volumes: Api<PersistentVolume> = Api::all(cluster.client());
-    for n in 0..PAIRS {
+    for n in 0..pairs {
         let volume = fixtures::volume(&format!("v{n}")).sized(&format!("{}Gi", 1 + n % 50));
         volumes.create(&PostParams::default(), &volume).await.unwrap();
         let claim = fixtures::claim("default", &format!("c{n}")).sized(&format!("{}Gi", 1 + n % 50));
         claims.create(&PostParams::default(), &claim).await.unwrap();
     }
-    let before = revision(&cluster);
-    let (_, mut written) = cluster.server().cluster().store.observe();
-    let start = || {
-        let engine =
-            lifeboat_binder::engine(cluster.client(), cluster.clock(), Settings::default(), Neighbours::Here);
-        Task::spawn(async move { engine.run(std::future::pending()).await })
+}
+
+/// The binder, and what its engine counts.
+fn start(cluster: &Cluster) -> (Task, lifeboat_engine::Metrics) {
+    let engine =
+        lifeboat_binder::engine(cluster.client(), cluster.clock(), Settings::default(), Neighbours::Here);
+    let metrics = engine.metrics();
+    (Task::spawn(async move { engine.run(std::future::pending()).await }), metrics)
+}
+
+/// Virtual time passes only when nobody has anything to do, so that one look after a while is enough.
+async fn all_bound(cluster: &Cluster, pairs: u64) {
+    for_seconds(60).await;
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(cluster.client(), "default");
+    let all = claims.list(&ListParams::default()).await.unwrap().items;
+    let bound = |claim: &&PersistentVolumeClaim| {
+        claim.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Bound")
     };
-    let binder = start();
-    cluster
-        .eventually("all pairs", || async {
-            let all = claims.list(&ListParams::default()).await?.items;
-            let bound = |claim: &&PersistentVolumeClaim| {
-                claim.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Bound")
-            };
-            let count = all.iter().filter(bound).count() as u64;
-            if count == PAIRS { Ok(()) } else { Err(NotYet(format!("{count} are bound"))) }
-        })
-        .await;
-    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert_eq!(all.iter().filter(bound).count() as u64, pairs);
+}
+
+async fn for_seconds(seconds: u64) {
+    tokio::time::sleep(std::time::Duration::from_secs(seconds)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_pairs_bind_with_four_writes_each_and_then_nothing_is_written() {
+    const PAIRS: u64 = 500;
+    let cluster = Cluster::embedded();
+    create_pairs(&cluster, PAIRS).await;
+    let (_, mut written) = cluster.server().cluster().store.observe();
+    let _binder = start(&cluster);
+    all_bound(&cluster, PAIRS).await;
+    for_seconds(600).await;
     let mut writes: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
     while let Ok(event) = written.try_recv() {
         *writes.entry(event.entry.key.collection.to_string()).or_default() += 1;
     }
     assert_eq!(writes.values().sum::<u64>(), 4 * PAIRS, "four writes for each pair and no event: {writes:?}");
-    // Starting again on what is bound writes nothing.
+}
+
+#[tokio::test(start_paused = true)]
+async fn starting_on_ten_thousand_objects_writes_nothing() {
+    const PAIRS: u64 = 5_000;
+    let cluster = Cluster::embedded();
+    create_pairs(&cluster, PAIRS).await;
+    let (binder, _) = start(&cluster);
+    all_bound(&cluster, PAIRS).await;
     binder.kill().await.unwrap();
-    let _binder = start();
-    tokio::time::sleep(std::time::Duration::from_secs(600)).await;
-    assert_eq!(revision(&cluster) - before, 4 * PAIRS);
+    let before = revision(&cluster);
+    let (_binder, metrics) = start(&cluster);
+    for_seconds(600).await;
+    let mut registry = prometheus_client::registry::Registry::default();
+    metrics.register(&mut registry);
+    let text = lifeboat_engine::expose(&registry);
+    for controller in ["claims", "volumes", "pvc-protection", "pv-protection", "volume-expand"] {
+        let looked = format!("lifeboat_reconcile_seconds_count{{controller=\"{controller}\"}} {PAIRS}");
+        assert!(text.lines().any(|line| line == looked), "{looked}: every object is looked at once\n{text}");
+    }
+    assert!(!text.contains("lifeboat_effects_total{"), "and nothing is done about any: {text}");
+    assert_eq!(revision(&cluster), before);
 }
