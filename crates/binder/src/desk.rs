@@ -2,10 +2,14 @@
 //! which claim, and which claims have been read from the server. All of it can be lost at any time: the server's versions guard
 //! every write, and offers are made again.
 
+use crate::words::{ClaimWords, Sort};
 use jiff::Timestamp;
-use lifeboat_engine::ObjectKey;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use lifeboat_engine::{Cache, Change, ObjectKey};
+use lifeboat_schema::quantity::Quantity;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// An offer of a volume to a claim.
@@ -20,14 +24,59 @@ pub struct Offer {
 /// A claim as the server knew it: its uid and version, or that there is none.
 pub type Sighting = Option<(String, String)>;
 
+/// What a claim without a volume wants, so that the largest come first.
+pub type Wish = (Sort, Reverse<Quantity>);
+
+/// What a claim wants, if it is without a volume.
+pub fn wish(claim: &PersistentVolumeClaim) -> Option<Wish> {
+    claim.waits().then(|| (claim.sort(), Reverse(claim.request())))
+}
+
 #[derive(Default)]
 struct Papers {
     /// Volumes being written, and for which claim; `None` for the volume's own pass.
     held: BTreeMap<String, Option<ObjectKey>>,
     offers: BTreeMap<String, Offer>,
     offered: BTreeMap<ObjectKey, String>,
+    wishes: BTreeMap<ObjectKey, Wish>,
+    /// The wishes of those who have been offered nothing.
+    unoffered: BTreeSet<(Wish, ObjectKey)>,
     sightings: BTreeMap<String, Sighting>,
     told: BTreeMap<ObjectKey, String>,
+}
+
+impl Papers {
+    fn wishes_again(&mut self, claim: &ObjectKey) {
+        if let Some(wish) = self.wishes.get(claim) {
+            self.unoffered.insert((wish.clone(), claim.clone()));
+        }
+    }
+
+    fn wishes_no_more(&mut self, claim: &ObjectKey) {
+        if let Some(wish) = self.wishes.get(claim) {
+            self.unoffered.remove(&(wish.clone(), claim.clone()));
+        }
+    }
+
+    /// Takes back what was offered to a claim.
+    fn take_back(&mut self, claim: &ObjectKey) -> Option<String> {
+        let volume = self.offered.remove(claim)?;
+        self.offers.remove(&volume);
+        self.wishes_again(claim);
+        Some(volume)
+    }
+
+    fn heard(&mut self, change: &Change<PersistentVolumeClaim>) {
+        let key = change.key();
+        self.wishes_no_more(&key);
+        self.wishes.remove(&key);
+        if let Some(wish) = change.new.as_deref().and_then(wish) {
+            self.wishes.insert(key.clone(), wish);
+            if !self.offered.contains_key(&key) {
+                self.wishes_again(&key);
+            }
+        }
+    }
 }
 
 /// The desk that claims and volumes share.
@@ -64,15 +113,41 @@ impl Desk {
         self.papers.lock().held.contains_key(volume)
     }
 
+    /// A desk that hears of claims from now on.
+    pub fn over(claims: &Cache<PersistentVolumeClaim>) -> Self {
+        let desk = Self::default();
+        let papers = desk.papers.clone();
+        claims.listen(move |change| papers.lock().heard(change));
+        desk
+    }
+
+    /// The first claim, the largest first, that is offered nothing, wants just this, no more than `most`, and is `wanted`.
+    pub fn unoffered(
+        &self,
+        sort: &Sort,
+        most: Quantity,
+        wanted: impl Fn(&ObjectKey) -> bool,
+    ) -> Option<ObjectKey> {
+        let papers = self.papers.lock();
+        let from = ((sort.clone(), Reverse(most)), ObjectKey::new("", ""));
+        let fitting = papers.unoffered.range(from..).take_while(|((of, _), _)| of == sort);
+        fitting.map(|(_, claim)| claim).find(|claim| wanted(claim)).cloned()
+    }
+
+    /// Whether nothing is on offer.
+    pub fn nothing_offered(&self) -> bool {
+        self.papers.lock().offers.is_empty()
+    }
+
     /// Offers a volume to a claim; what was offered of either before is off.
     pub fn offer(&self, volume: &str, offer: Offer) {
         let mut papers = self.papers.lock();
-        if let Some(before) = papers.offers.remove(volume) {
-            papers.offered.remove(&before.claim);
+        if let Some(before) = papers.offers.get(volume).map(|before| before.claim.clone()) {
+            papers.take_back(&before);
         }
-        if let Some(before) = papers.offered.insert(offer.claim.clone(), volume.to_owned()) {
-            papers.offers.remove(&before);
-        }
+        papers.take_back(&offer.claim);
+        papers.wishes_no_more(&offer.claim);
+        papers.offered.insert(offer.claim.clone(), volume.to_owned());
         papers.offers.insert(volume.to_owned(), offer);
     }
 
@@ -88,10 +163,7 @@ impl Desk {
 
     /// A claim wants nothing any more; gives the volume that was offered to it.
     pub fn decline(&self, claim: &ObjectKey) -> Option<String> {
-        let mut papers = self.papers.lock();
-        let volume = papers.offered.remove(claim)?;
-        papers.offers.remove(&volume);
-        Some(volume)
+        self.papers.lock().take_back(claim)
     }
 
     /// Notes what the server knew of the claim of a volume.
@@ -123,8 +195,8 @@ impl Desk {
     pub fn forget(&self, volume: &str) {
         let mut papers = self.papers.lock();
         papers.sightings.remove(volume);
-        if let Some(offer) = papers.offers.remove(volume) {
-            papers.offered.remove(&offer.claim);
+        if let Some(claim) = papers.offers.get(volume).map(|offer| offer.claim.clone()) {
+            papers.take_back(&claim);
         }
     }
 }

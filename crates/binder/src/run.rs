@@ -51,17 +51,9 @@ pub fn binder(client: kube::Client, clock: Clock, settings: Settings, neighbours
     let pods = engine.objects::<Pod>(Selection::all());
     let by = Lookups::over(&volumes, &claims, &classes, &pods);
     let recorder = engine.recorder();
+    let desk = Desk::over(&claims);
     let metrics = Metrics::new(volumes.clone(), claims.clone(), clock);
-    let office = Office {
-        volumes,
-        claims,
-        classes,
-        pods,
-        by,
-        desk: Desk::default(),
-        recorder,
-        metrics: metrics.clone(),
-    };
+    let office = Office { volumes, claims, classes, pods, by, desk, recorder, metrics: metrics.clone() };
     let claims = wake_claims(engine.controller(Claims(office.clone())), &office);
     let volumes = Volumes { office: office.clone(), claims };
     wake_volumes(engine.controller(volumes), &office);
@@ -112,12 +104,15 @@ fn wake_volumes(wiring: Wiring<ObjectKey>, office: &Office) {
             let mut names: BTreeSet<String> = ours.iter().map(|volume| volume.name().to_owned()).collect();
             names.extend(change.versions().map(|claim| claim.volume_name().to_owned()));
             let wants = |claim: &PersistentVolumeClaim| !claim.bind_completed();
-            let declined = if change.new.as_deref().is_some_and(wants) {
-                desk.offered_to(&key)
-            } else {
-                desk.decline(&key)
-            };
-            names.extend(declined);
+            if change.new.as_deref().is_some_and(wants) {
+                names.extend(desk.offered_to(&key));
+            } else if let Some(declined) = desk.decline(&key) {
+                names.insert(declined);
+                if desk.nothing_offered() {
+                    // Whoever was kept waiting by others' offers has nobody to wait for any more.
+                    names.extend(by.fresh.get(&()).iter().map(|volume| volume.name().to_owned()));
+                }
+            }
             names.remove("");
             names.into_iter().map(ObjectKey::cluster_wide).collect::<Vec<_>>()
         },

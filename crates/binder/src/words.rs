@@ -168,6 +168,10 @@ pub trait ClaimWords {
     fn request(&self) -> Quantity;
     /// Whether it was bound once.
     fn bind_completed(&self) -> bool;
+    /// Whether it takes any volume that fits.
+    fn waits(&self) -> bool {
+        !self.bind_completed() && self.volume_name().is_empty()
+    }
 }
 
 impl ClaimWords for PersistentVolumeClaim {

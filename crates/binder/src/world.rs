@@ -2,11 +2,10 @@
 
 use crate::decide::matching::{self, Place};
 use crate::decide::near;
-use crate::desk::{Desk, Offer};
+use crate::desk::{self, Desk, Offer, Wish};
 use crate::status::{Phase, VolumeStatus};
 use crate::words::{
-    ClaimWords, Migration, Sort, VolumeWords, claims_of, delays_binding, has_ended, is_default, is_scheduled,
-    text,
+    ClaimWords, Migration, VolumeWords, claims_of, delays_binding, has_ended, is_default, is_scheduled, text,
 };
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -20,10 +19,12 @@ use std::sync::Arc;
 pub struct Lookups {
     /// Free volumes by where they stand.
     pub free: Index<Place, PersistentVolume>,
+    /// Free volumes that show no phase yet.
+    pub fresh: Index<(), PersistentVolume>,
     /// Volumes by the claim they are for.
     pub volumes_for: Index<ObjectKey, PersistentVolume>,
     /// Claims without a volume by what they want, the largest first.
-    pub waiting: Index<(Sort, Reverse<Quantity>), PersistentVolumeClaim>,
+    pub waiting: Index<Wish, PersistentVolumeClaim>,
     /// Claims by the volume they name.
     pub claims_naming: Index<String, PersistentVolumeClaim>,
     /// Claims without a volume by class; those that say nothing of one are under `None`.
@@ -32,10 +33,6 @@ pub struct Lookups {
     pub pods_using: Index<ObjectKey, Pod>,
     /// Default classes, the newest first.
     pub defaults: Index<(Reverse<jiff::Timestamp>, String), StorageClass>,
-}
-
-fn waits(claim: &PersistentVolumeClaim) -> bool {
-    !claim.bind_completed() && claim.volume_name().is_empty()
 }
 
 impl Lookups {
@@ -49,14 +46,15 @@ impl Lookups {
         Self {
             free: volumes.index(matching::place),
             volumes_for: volumes.index(|volume: &PersistentVolume| volume.claim_key()),
-            waiting: claims.index(|claim: &PersistentVolumeClaim| {
-                waits(claim).then(|| (claim.sort(), Reverse(claim.request())))
+            fresh: volumes.index(|volume: &PersistentVolume| {
+                (Phase::of(volume).is_none() && matching::place(volume).is_some()).then_some(())
             }),
+            waiting: claims.index(desk::wish),
             claims_naming: claims.index(|claim: &PersistentVolumeClaim| {
                 Some(claim.volume_name().to_owned()).filter(|name| !name.is_empty())
             }),
             unbound_of: claims.index(|claim: &PersistentVolumeClaim| {
-                waits(claim).then(|| claim.names_class().then(|| claim.class().to_owned()))
+                claim.waits().then(|| claim.names_class().then(|| claim.class().to_owned()))
             }),
             pods_using: pods.index(claims_of),
             defaults: classes.index(|class: &StorageClass| {
@@ -168,7 +166,7 @@ impl View<'_> {
             migration: self.migration,
             claim,
         };
-        if waits(&world.claim) {
+        if world.claim.waits() {
             self.look_around(key, &mut world);
         }
         Some(world)
@@ -247,33 +245,36 @@ impl View<'_> {
         if let Some(claim) = named.iter().find(wants) {
             return Some(claim.key());
         }
-        let unoffered = |claim: &PersistentVolumeClaim| {
-            self.desk.offered_to(&claim.key()).is_none_or(|offered| offered == volume.name())
+        // Who was asked is asked again; others are asked only if they have been offered nothing.
+        let offered = self.desk.offer_of(volume.name()).map(|offer| offer.claim);
+        let takes = |key: &ObjectKey| {
+            self.claims.get(key).is_some_and(|claim| claim.waits() && self.would_take(&claim, volume))
         };
-        self.waiting_for(volume, unoffered).map(|claim| claim.key())
+        offered.filter(takes).or_else(|| {
+            if self.is_left_to_scheduler(volume) {
+                return None;
+            }
+            self.desk.unoffered(&VolumeWords::sort(volume), volume.capacity(), takes)
+        })
     }
 
+    fn would_take(&self, claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> bool {
+        !self.is_left_to_scheduler(volume) && matching::lacks(volume, claim).is_empty()
+    }
+
+    fn is_left_to_scheduler(&self, volume: &PersistentVolume) -> bool {
+        let class = self.classes.get(&ObjectKey::cluster_wide(VolumeWords::sort(volume).class));
+        class.as_deref().is_some_and(delays_binding)
+    }
+
+    /// Whether some waiting claim would take a free volume, whatever else it was offered.
     fn wanted(&self, volume: &PersistentVolume) -> bool {
-        matching::place(volume).is_some() && self.waiting_for(volume, |_| true).is_some()
-    }
-
-    /// The largest waiting claim that a free volume fits.
-    fn waiting_for(
-        &self,
-        volume: &PersistentVolume,
-        wanted: impl Fn(&PersistentVolumeClaim) -> bool,
-    ) -> Option<Arc<PersistentVolumeClaim>> {
-        let sort = VolumeWords::sort(volume);
-        let class = self.classes.get(&ObjectKey::cluster_wide(sort.class.clone()));
-        if class.as_deref().is_some_and(delays_binding) {
-            return None;
+        if matching::place(volume).is_none() || self.is_left_to_scheduler(volume) {
+            return false;
         }
+        let sort = VolumeWords::sort(volume);
         let zero = Quantity::parse("0").expect("invariant: zero is a quantity");
         let smaller = (sort.clone(), Reverse(volume.capacity()))..=(sort, Reverse(zero));
-        self.by.waiting.find(smaller, |claim| {
-            wanted(claim)
-                && VolumeWords::modes(volume).contain(ClaimWords::modes(claim))
-                && matching::selects(claim)(volume)
-        })
+        self.by.waiting.find(smaller, |claim| matching::lacks(volume, claim).is_empty()).is_some()
     }
 }

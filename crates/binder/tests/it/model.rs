@@ -55,16 +55,8 @@ impl Default for Mind {
         let (volumes, claims) = (Cache::default(), Cache::default());
         let (classes, pods) = (Cache::default(), Cache::default());
         let by = Lookups::over(&volumes, &claims, &classes, &pods);
-        Self {
-            volumes,
-            claims,
-            classes,
-            pods,
-            by,
-            desk: Desk::default(),
-            migration: migrated_to,
-            told: BTreeMap::new(),
-        }
+        let desk = Desk::over(&claims);
+        Self { volumes, claims, classes, pods, by, desk, migration: migrated_to, told: BTreeMap::new() }
     }
 }
 

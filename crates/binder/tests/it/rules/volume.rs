@@ -3,7 +3,10 @@
 use crate::model::Model;
 use crate::rules::{check, of_volume, start};
 use crate::things::{ClaimThings, VolumeThings, claim, named_claim, volume};
+use lifeboat_binder::desk::Offer;
+use lifeboat_binder::words::VolumeWords;
 use lifeboat_binder::words::{BOUND_BY_CONTROLLER, PROVISIONED_BY};
+use lifeboat_engine::ObjectKey;
 use lifeboat_testbed::fixtures::With;
 
 #[test]
@@ -141,4 +144,30 @@ fn each_volume_is_offered_to_a_claim_of_its_own() {
         offered.insert(model.mind.desk.offer_of(&format!("v{n}")).unwrap().claim);
     }
     assert_eq!(offered.len(), 5);
+}
+
+#[test]
+fn offering_to_one_of_many_looks_at_one() {
+    const MANY: usize = 10_000;
+    let mut model = start();
+    for n in 0..MANY {
+        model.store_claim(named_claim(&format!("c{n:05}")));
+    }
+    model.see_all();
+    let desk = &model.mind.desk;
+    let sort = VolumeWords::sort(&volume("v"));
+    for n in 0..MANY {
+        let looks = std::cell::Cell::new(0);
+        let found = desk.unoffered(&sort, volume("v").capacity(), |_| {
+            looks.set(looks.get() + 1);
+            true
+        });
+        let found = found.unwrap();
+        assert_eq!((&found, looks.get()), (&ObjectKey::new("ns", format!("c{n:05}")), 1));
+        desk.offer(&format!("v{n}"), Offer { claim: found, made: model.now });
+    }
+    assert_eq!(desk.unoffered(&sort, volume("v").capacity(), |_| true), None, "everybody was offered one");
+    desk.forget("v17");
+    let again = desk.unoffered(&sort, volume("v").capacity(), |_| true);
+    assert_eq!(again, Some(ObjectKey::new("ns", "c00017")), "whose volume is gone can be offered another");
 }
