@@ -66,6 +66,11 @@ impl Shared {
         true
     }
 
+    /// The process of its emulator, while there is one.
+    pub fn emulator(&self) -> Option<u32> {
+        lock(&self.machine).as_ref().and_then(Machine::emulator)
+    }
+
     fn run(&self, test: &str) -> Result<TestRun, Error> {
         let mut place = lock(&self.machine);
         let machine = match place.take() {

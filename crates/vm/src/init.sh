@@ -9,6 +9,7 @@ export PATH=/bin HOME=/ TMPDIR=/tmp RUST_BACKTRACE=1 LVM_SUPPRESS_FD_WARNINGS=1
 /bin/busybox mount -t tmpfs tmpfs /run
 /bin/busybox mount -t tmpfs tmpfs /tmp
 /bin/busybox mkdir -p /run/lock/lvm /run/lvm
+/bin/busybox hostname machine
 /bin/busybox ifconfig lo 127.0.0.1 up
 for module in @MODULES@; do
   /bin/busybox modprobe "$module"

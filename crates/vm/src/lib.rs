@@ -35,6 +35,9 @@
 //! }
 //! ```
 //!
+//! Files of the repository are not in the machine: use `include_str!`. Variables that begin with `LIFEBOAT_`, `PROPTEST_` or
+//! `RUST_LOG` are handed on. A skip inside is counted outside.
+//!
 //! # A story with power cuts
 //!
 //! The host tells the story, and the same test runs in the machine for every step:

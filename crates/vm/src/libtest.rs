@@ -49,7 +49,11 @@ impl Machine {
         let mut env: Vec<(&str, &str)> =
             handed_on.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         env.push((IN_MACHINE, step));
-        let output = self.run_with(&argv, &env, &[], deadline)?;
+        let mut running = self.spawn_with(&argv, &env, &[])?;
+        running.wait_for_end(deadline)?;
+        // What a test leaves running (above all when it fails) would hold its outputs open.
+        running.kill_group()?;
+        let output = running.wait(deadline)?;
         let failed = |what: &str, output: &Output| {
             let output = format!("{what}, {}:\n{}", output.status, quoted(output));
             Err(Error::Failed { program: argv.join(" "), output })

@@ -258,7 +258,10 @@ impl Machine {
         }
         add(&["-kernel", &kernel.display().to_string(), "-initrd", &initramfs.display().to_string()]);
         // A kernel that panics ends the machine, which is noticed at once.
-        add(&["-append", "console=ttyS0 panic=-1 oops=panic nokaslr mitigations=off"]);
+        add(&[
+            "-append",
+            "console=ttyS0 panic=-1 oops=panic nokaslr mitigations=off cryptomgr.notests no_timer_check",
+        ]);
         add(&["-serial", &format!("file:{}", self.console().display())]);
         add(&["-chardev", &format!("socket,id=port,path={}", quoted(socket))]);
         add(&["-device", "virtio-serial-pci"]);

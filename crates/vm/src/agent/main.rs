@@ -98,9 +98,7 @@ impl Host {
         ];
         let host = self.clone();
         thread::spawn(move || {
-            let ended = child.wait();
-            lock(&host.running).remove(&id);
-            match ended {
+            match child.wait() {
                 Ok(status) => host.tell(&last_word(id, status)),
                 Err(error) => host.fail(id, "waiting", &error),
             }
@@ -108,6 +106,8 @@ impl Host {
             for output in outputs.into_iter().flatten() {
                 let _ = output.join();
             }
+            // Until now there may have been something of its process group to kill, and so nobody else had its number.
+            lock(&host.running).remove(&id);
             host.tell(&Answer::Closed { id });
         });
     }
