@@ -1,7 +1,7 @@
 //! What people are told: phases, and why a claim or a volume waits. The words are Kubernetes' own.
 
 use crate::decide::matching::Lack;
-use crate::words::{ClaimWords, PRE_RESIZE_CAPACITY, VolumeWords, annotation};
+use crate::words::{ClaimWords, IN_TREE_FINALIZER, PRE_RESIZE_CAPACITY, VolumeWords, annotation};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use lifeboat_engine::{Level, ObjectKey, Why};
@@ -240,15 +240,28 @@ pub enum VolumeWhy {
     NoDeleter {
         /// Its name.
         volume: String,
-        /// The in-tree plugin that made it, where one did.
-        plugin: Option<String>,
+        /// What would have to delete it.
+        lack: DeleterLack,
     },
+    /// It is being deleted, and kept because its storage is deleted by nobody here.
+    StorageLeft(DeleterLack),
     /// Nobody here recycles.
     NoRecycler,
     /// Pods still use it.
     Pods(Vec<String>),
     /// Its reclaim policy is none that is known.
     UnknownPolicy,
+}
+
+/// What would have to delete a volume's storage and is not here.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub enum DeleterLack {
+    /// The in-tree plugin that made it.
+    Plugin(String),
+    /// A plugin for its kind of storage.
+    Source,
+    /// Anything at all: Kubernetes knows its kind of storage and does not delete it either.
+    Deletable,
 }
 
 fn as_text<S: serde::Serializer>(key: &ObjectKey, serializer: S) -> Result<S::Ok, S::Error> {
@@ -267,12 +280,26 @@ impl fmt::Display for VolumeWhy {
                 "Cannot bind PersistentVolume to requested PersistentVolumeClaim {claim:?} due to incompatible volumeMode."
             ),
             Self::Deleter(name) => write!(f, "{name} deletes it and its storage"),
-            Self::NoDeleter { volume, plugin } => {
+            Self::NoDeleter { lack: DeleterLack::Plugin(plugin), .. } => {
+                write!(f, "no volume plugin matched name: {plugin}")
+            }
+            Self::NoDeleter { volume, lack } => {
+                let kind = if *lack == DeleterLack::Deletable { "deletable volume" } else { "volume" };
                 write!(
                     f,
-                    "error getting deleter volume plugin for volume {volume:?}: no volume plugin matched"
-                )?;
-                plugin.as_ref().map_or(Ok(()), |plugin| write!(f, " name: {plugin}"))
+                    "error getting deleter volume plugin for volume {volume:?}: no {kind} plugin matched"
+                )
+            }
+            Self::StorageLeft(lack) => {
+                let who = match lack {
+                    DeleterLack::Plugin(plugin) => plugin,
+                    DeleterLack::Source | DeleterLack::Deletable => "its plugin",
+                };
+                write!(
+                    f,
+                    "kept by the finalizer {IN_TREE_FINALIZER}: {who} is not here to delete its storage. Delete the storage by \
+                     hand, then set persistentVolumeReclaimPolicy to Retain, and the volume goes"
+                )
             }
             Self::NoRecycler => f.write_str("No recycler plugin found for the volume!"),
             Self::Pods(pods) => write!(f, "Volume is used by pods: {}", pods.join(",")),
@@ -291,6 +318,7 @@ impl Why for VolumeWhy {
             Self::ClaimUnfit(_) => "VolumeMismatch",
             Self::Deleter(_) => "WaitForDeleter",
             Self::NoDeleter { .. } => "VolumeFailedDelete",
+            Self::StorageLeft(_) => "StorageLeftBehind",
             Self::NoRecycler | Self::Pods(_) => "VolumeFailedRecycle",
             Self::UnknownPolicy => "VolumeUnknownReclaimPolicy",
         };

@@ -3,13 +3,13 @@
 
 use crate::decide::provision;
 use crate::decide::volume::VolumeDecision;
-use crate::status::{Phase, VolumeStatus, VolumeWhy};
+use crate::status::{DeleterLack, Phase, VolumeStatus, VolumeWhy};
 use crate::words::{
     EXTERNAL_FINALIZER, IN_TREE, IN_TREE_FINALIZER, MIGRATED_TO, PROVISIONED_BY, VolumeWords, annotation,
 };
 use crate::world::VolumeWorld;
 use k8s_openapi::api::core::v1::PersistentVolume;
-use lifeboat_engine::Decision;
+use lifeboat_engine::{Decision, Next};
 
 /// Released, and then by policy.
 pub fn reclaim(world: &VolumeWorld) -> VolumeDecision {
@@ -24,10 +24,13 @@ pub fn reclaim(world: &VolumeWorld) -> VolumeDecision {
         "Retain" => Decision::settled().showing(released),
         "Delete" => match deleter(volume) {
             Ok(name) => Decision::wait(VolumeWhy::Deleter(name.to_owned())).showing(released),
-            Err(plugin) => fail(VolumeWhy::NoDeleter {
-                volume: volume.name().to_owned(),
-                plugin: plugin.map(str::to_owned),
-            }),
+            Err(lack) => {
+                let mut failed = fail(VolumeWhy::NoDeleter { volume: volume.name().to_owned(), lack });
+                if let Some(why) = storage_left(world) {
+                    failed.next = Next::Wait { why, until: None };
+                }
+                failed
+            }
         },
         "Recycle" if world.claim.is_none() && !world.pods.is_empty() => {
             Decision::wait(VolumeWhy::Pods(world.pods.clone())).showing(released)
@@ -42,16 +45,26 @@ fn fail(why: VolumeWhy) -> VolumeDecision {
     Decision::wait(why).showing(VolumeStatus { phase: Phase::Failed, message })
 }
 
-/// Who deletes the storage; an error names the in-tree plugin that would have to.
-fn deleter(volume: &PersistentVolume) -> Result<&str, Option<&str>> {
-    match annotation(&volume.metadata, PROVISIONED_BY) {
-        Some(plugin) if plugin.starts_with(IN_TREE) => Err(Some(plugin)),
+/// Who deletes the storage; an error says who would have to.
+fn deleter(volume: &PersistentVolume) -> Result<&str, DeleterLack> {
+    let spec = volume.spec.as_ref();
+    match annotation(&volume.metadata, PROVISIONED_BY).filter(|plugin| !plugin.is_empty()) {
+        Some(plugin) if plugin.starts_with(IN_TREE) => Err(DeleterLack::Plugin(plugin.to_owned())),
         Some(driver) => Ok(driver),
-        None => {
-            let csi = volume.spec.as_ref().and_then(|spec| spec.csi.as_ref());
-            csi.map(|csi| csi.driver.as_str()).ok_or(None)
-        }
+        None => match spec.and_then(|spec| spec.csi.as_ref()) {
+            Some(csi) => Ok(&csi.driver),
+            None if spec.is_some_and(|spec| spec.nfs.is_some()) => Err(DeleterLack::Deletable),
+            None => Err(DeleterLack::Source),
+        },
     }
+}
+
+/// A volume that is going and that only its storage keeps, which nobody here deletes: a person must be told.
+pub fn storage_left(world: &VolumeWorld) -> Option<VolumeWhy> {
+    let meta = &world.volume.metadata;
+    let kept = meta.finalizers.iter().flatten().any(|name| name == IN_TREE_FINALIZER);
+    let going = meta.deletion_timestamp.is_some();
+    deleter(&world.volume).err().filter(|_| kept && going).map(VolumeWhy::StorageLeft)
 }
 
 /// The volume with its finalizers and the note of its migration as they should be, unless they are.

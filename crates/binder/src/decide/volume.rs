@@ -62,6 +62,9 @@ pub fn decide(world: &VolumeWorld, now: Timestamp) -> VolumeDecision {
 /// Unclaimed, or reserved by a person.
 fn free(world: &VolumeWorld, now: Timestamp) -> VolumeDecision {
     let available = Phase::Available.plain();
+    if let Some(why) = reclaim::storage_left(world) {
+        return Decision::wait(why).showing(available);
+    }
     let Some(taker) = &world.taker else {
         let born = world.volume.metadata.creation_timestamp.as_ref().map_or(Timestamp::MIN, |time| time.0);
         let until = born.saturating_add(TAKEN_WITHIN).unwrap_or(now);

@@ -2,7 +2,9 @@
 
 use crate::rules::start;
 use crate::things::{VolumeThings, volume};
+use k8s_openapi::api::core::v1::NFSVolumeSource;
 use lifeboat_binder::words::{EXTERNAL_FINALIZER, IN_TREE_FINALIZER, MIGRATED_TO, PROVISIONED_BY};
+use lifeboat_testbed::fixtures::With;
 
 #[test]
 fn reclaiming() {
@@ -40,6 +42,13 @@ fn reclaiming() {
         v("Delete").noted(PROVISIONED_BY, "kubernetes.io/gce-pd").noted(MIGRATED_TO, "pd.csi.storage.gke.io"),
         "Released",
         Some("Deleter"),
+        1,
+    );
+    row(
+        "going, and kept by storage that nobody here deletes",
+        v("Delete").noted(PROVISIONED_BY, "kubernetes.io/host-path").finalizer(IN_TREE_FINALIZER).deleting(),
+        "Failed",
+        Some("StorageLeft"),
         1,
     );
     row("Recycle is not supported", v("Recycle"), "Failed", Some("NoRecycler"), 1);
@@ -83,5 +92,50 @@ fn finalizers_and_migration_of_volumes() {
         volume("v").finalizer(EXTERNAL_FINALIZER).policy("Delete"),
         &[EXTERNAL_FINALIZER],
         None,
+    );
+}
+
+#[test]
+fn what_is_said_of_storage_that_nobody_deletes() {
+    let row = |rule: &str, volume, expected: &str| {
+        let mut model = start().with_volume(volume);
+        model.volume_pass("v").unwrap();
+        assert_eq!(model.events, [expected], "{rule}");
+    };
+    let v = || volume("v").for_claim("c", "uid-c").in_phase("Bound").policy("Delete");
+    row(
+        "made by an in-tree plugin",
+        v().noted(PROVISIONED_BY, "kubernetes.io/old"),
+        "Warning VolumeFailedDelete no volume plugin matched name: kubernetes.io/old",
+    );
+    row(
+        "made by hand",
+        v(),
+        "Warning VolumeFailedDelete error getting deleter volume plugin for volume \"v\": no volume plugin matched",
+    );
+    row(
+        "a network share made by hand, which Kubernetes does not delete either",
+        v().with(|volume| {
+            let spec = volume.spec.as_mut().unwrap();
+            spec.host_path = None;
+            spec.nfs = Some(NFSVolumeSource { path: "/".into(), server: "s".into(), read_only: None });
+        }),
+        "Warning VolumeFailedDelete error getting deleter volume plugin for volume \"v\": no deletable volume plugin matched",
+    );
+    row(
+        "going: what is to be done",
+        v().noted(PROVISIONED_BY, "kubernetes.io/old").finalizer(IN_TREE_FINALIZER).deleting(),
+        "Warning StorageLeftBehind kept by the finalizer kubernetes.io/pv-controller: kubernetes.io/old is not here to delete its \
+         storage. Delete the storage by hand, then set persistentVolumeReclaimPolicy to Retain, and the volume goes",
+    );
+    row(
+        "going, and never bound",
+        volume("v")
+            .policy("Delete")
+            .noted(PROVISIONED_BY, "kubernetes.io/old")
+            .finalizer(IN_TREE_FINALIZER)
+            .deleting(),
+        "Warning StorageLeftBehind kept by the finalizer kubernetes.io/pv-controller: kubernetes.io/old is not here to delete its \
+         storage. Delete the storage by hand, then set persistentVolumeReclaimPolicy to Retain, and the volume goes",
     );
 }

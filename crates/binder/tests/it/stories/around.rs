@@ -1,13 +1,15 @@
 //! What stands around binding: guards, growing, volumes that live with a pod.
 
 use super::{Scene, scene};
+use crate::things::VolumeThings;
 use k8s_openapi::api::core::v1::{
     EphemeralVolumeSource, GCEPersistentDiskVolumeSource, PersistentVolume, PersistentVolumeClaim,
     PersistentVolumeClaimTemplate, Pod, ServiceAccount, Volume,
 };
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use lifeboat_binder::protect::CLAIM_FINALIZER;
-use lifeboat_binder::words::{ClaimWords, STORAGE_RESIZER, annotation};
+use lifeboat_binder::words::{ClaimWords, IN_TREE_FINALIZER, PROVISIONED_BY, STORAGE_RESIZER, annotation};
 use lifeboat_testbed::fixtures::{self, With};
 use lifeboat_testbed::{NotYet, on_both};
 use serde_json::json;
@@ -176,5 +178,37 @@ on_both!(
         );
         let theirs = scene.claims.get("p-scratch").await.unwrap();
         assert_eq!(theirs.metadata.owner_references, None);
+    }
+);
+
+on_both!(
+    async fn a_volume_whose_storage_nobody_deletes_says_what_lets_it_go(cluster: &Cluster) {
+        let scene = scene(cluster, "left").await;
+        let volume = scene.volume("v").policy("Delete").noted(PROVISIONED_BY, "kubernetes.io/old");
+        scene.create_volume(volume).await;
+        let name = scene.named("v");
+        let kept = |volume: Option<&PersistentVolume>| {
+            let finalizers = volume.and_then(|volume| volume.metadata.finalizers.clone()).unwrap_or_default();
+            finalizers.iter().any(|name| name == IN_TREE_FINALIZER)
+        };
+        cluster.until(&scene.volumes, &name, kept).await;
+        scene.volumes.delete(&name, &DeleteParams::default()).await.unwrap();
+        let events: Api<Event> = Api::all(cluster.client());
+        let look = || async {
+            let all = events.list(&ListParams::default()).await?.items;
+            let told = |event: &&Event| {
+                event.regarding.as_ref().and_then(|volume| volume.name.as_deref()) == Some(name.as_str())
+            };
+            let told = all.iter().find(told).and_then(|event| event.reason.clone());
+            if told.as_deref() == Some("StorageLeftBehind") {
+                Ok(())
+            } else {
+                Err(NotYet(format!("{told:?}")))
+            }
+        };
+        cluster.eventually("a word of what is to be done", look).await;
+        let retain = Patch::Merge(json!({"spec": {"persistentVolumeReclaimPolicy": "Retain"}}));
+        scene.volumes.patch(&name, &PatchParams::default(), &retain).await.unwrap();
+        cluster.until(&scene.volumes, &name, |volume| volume.is_none()).await;
     }
 );
