@@ -17,11 +17,13 @@ pub struct Builder {
     pub(crate) programs: Vec<(PathBuf, String)>,
     pub(crate) memory_mib: u32,
     pub(crate) patience: Duration,
+    pub(crate) forgetful: bool,
 }
 
 impl Default for Builder {
     fn default() -> Self {
-        Self { disks: Vec::new(), programs: Vec::new(), memory_mib: 1024, patience: PATIENCE }
+        let (disks, programs) = (Vec::new(), Vec::new());
+        Self { disks, programs, memory_mib: 1024, patience: PATIENCE, forgetful: false }
     }
 }
 
@@ -31,6 +33,14 @@ impl Builder {
     #[must_use]
     pub fn disk(mut self, bytes: u64) -> Self {
         self.disks.push(bytes);
+        self
+    }
+
+    /// Disks that may lose what was not flushed when the power is cut by [`Machine::power_cut_forgetting`]. All that is
+    /// written to them is written twice, so this is for tests that write little.
+    #[must_use]
+    pub fn forgetful_disks(mut self) -> Self {
+        self.forgetful = true;
         self
     }
 

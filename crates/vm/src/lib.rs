@@ -74,9 +74,9 @@
 //! yet written out is lost, and so is every process and every mapped device. Every write that a disk had confirmed is
 //! kept, in flight ones may or may not be. The disks announce a volatile cache (the guest's kernel sends its flushes and
 //! FUA writes as in production), but the files lie in the host's page cache, which outlives the emulator; flushing it to
-//! the host's disk would add nothing but time, so the emulator does not (`cache=unsafe`). So this is a power cut of a
+//! the host's disk would add nothing but time, so the emulator does not (`cache.no-flush`). So this is a power cut of a
 //! machine whose disks keep what they confirmed. It does not find a missing flush between two writes that both reached
-//! the disk; a disk that loses or reorders unflushed writes is harsher.
+//! the disk. [`Machine::power_cut_forgetting`] does: there, writes that were not flushed are kept or lost by chance.
 //!
 //! # Deadlines and leftovers
 //!
@@ -98,6 +98,8 @@ mod link;
 mod machine;
 mod modules;
 mod program;
+mod qemu;
+mod volatile;
 #[cfg_attr(not(test), expect(dead_code, reason = "half of it is the agent's, which is compiled on its own"))]
 mod wire;
 

@@ -16,8 +16,8 @@ use crate::initramfs::{self, Extras};
 use crate::kit::Kit;
 use crate::link::{LAST_WORDS, Link, tail};
 use crate::program::{Output, Running};
-use crate::wire::{Answer, PORT, Request};
-use crate::{Error, cargo, folder};
+use crate::wire::{Answer, Request};
+use crate::{Error, cargo, folder, qemu, volatile};
 
 /// How often it is looked whether the emulator has connected.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -147,6 +147,23 @@ impl Machine {
         self.power = None;
     }
 
+    /// Cuts the power of a machine with [forgetful disks](crate::Builder::forgetful_disks): of the writes that were not
+    /// flushed each is kept or forgotten by chance, which `seed` decides. Says how many were forgotten.
+    ///
+    /// # Errors
+    /// When a disk cannot be made again.
+    ///
+    /// # Panics
+    /// When the machine was not built with such disks, because then there is no record of what was flushed.
+    pub fn power_cut_forgetting(&mut self, seed: u64) -> Result<usize, Error> {
+        assert!(self.spec.forgetful, "only a machine with forgetful disks knows what was not flushed");
+        if self.power.take().is_none() {
+            return Ok(0);
+        }
+        let mut keeps = volatile::chance(seed);
+        self.disks.iter().map(|disk| volatile::forget(disk, &mut keeps)).sum()
+    }
+
     /// Boots again after [`Machine::power_cut`], with the same disks; does nothing to a machine that runs.
     ///
     /// # Errors
@@ -211,10 +228,22 @@ impl Machine {
             let archive = initramfs::build(&self.kit, &kernel, &extras)?;
             fs::write(&initramfs, archive).map_err(Error::file("writing", &initramfs))?;
         }
+        if self.spec.forgetful {
+            self.disks.iter().try_for_each(|disk| volatile::begin(disk))?;
+        }
         let socket = self.folder.path().join(format!("port{}", self.boots));
         let listener = UnixListener::bind(&socket).map_err(Error::file("listening at", &socket))?;
-        let qemu = self.kit.qemu()?;
-        let args = self.arguments(&qemu, &image, &initramfs, &socket);
+        let args = qemu::Plan {
+            kit: &self.kit,
+            spec: &self.spec,
+            kernel: &image,
+            initramfs: &initramfs,
+            socket: &socket,
+            console: &self.console(),
+            disks: &self.disks,
+            cargo: self.cargo.as_deref(),
+        }
+        .arguments()?;
         let log = self.folder.path().join("emulator");
         // `env` becomes the emulator, so that this is the emulator's own process.
         let mut process = Process::start(Path::new("env"), &args, &log)
@@ -243,41 +272,6 @@ impl Machine {
             Ok(Some(Answer::Ready)) => Ok(Power { link, process }),
             _ => Err(not_up(&process)),
         }
-    }
-
-    fn arguments(&self, qemu: &Path, kernel: &Path, initramfs: &Path, socket: &Path) -> Vec<String> {
-        // A comma ends an option's value; twice it stands for itself.
-        let quoted = |path: &Path| path.display().to_string().replace(',', ",,");
-        let mut args: Vec<String> = vec![format!("LD_LIBRARY_PATH={}", self.kit.library_path())];
-        let mut add = |words: &[&str]| args.extend(words.iter().map(|word| (*word).to_owned()));
-        add(&[&qemu.display().to_string(), "-machine", "q35,accel=tcg", "-cpu", "max"]);
-        add(&["-m", &self.spec.memory_mib.to_string(), "-smp", "1"]);
-        add(&["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
-        for folder in self.kit.firmware() {
-            add(&["-L", &folder.display().to_string()]);
-        }
-        add(&["-kernel", &kernel.display().to_string(), "-initrd", &initramfs.display().to_string()]);
-        // A kernel that panics ends the machine, which is noticed at once.
-        add(&[
-            "-append",
-            "console=ttyS0 panic=-1 oops=panic nokaslr mitigations=off cryptomgr.notests no_timer_check",
-        ]);
-        add(&["-serial", &format!("file:{}", self.console().display())]);
-        add(&["-chardev", &format!("socket,id=port,path={}", quoted(socket))]);
-        add(&["-device", "virtio-serial-pci"]);
-        add(&["-device", &format!("virtserialport,chardev=port,name={PORT}")]);
-        for (number, path) in self.disks.iter().enumerate() {
-            let drive = format!(
-                "if=none,id=disk{number},format=raw,cache=unsafe,discard=unmap,file={}",
-                quoted(path)
-            );
-            add(&["-drive", &drive, "-device", &format!("virtio-blk-pci,drive=disk{number}")]);
-        }
-        if let Some(path) = &self.cargo {
-            let drive = format!("if=none,id=cargo,format=raw,readonly=on,file={}", quoted(path));
-            add(&["-drive", &drive, "-device", "virtio-blk-pci,drive=cargo"]);
-        }
-        args
     }
 }
 

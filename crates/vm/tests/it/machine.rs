@@ -124,6 +124,38 @@ fn a_power_cut_takes_what_was_not_synced_and_leaves_what_was() {
 }
 
 #[test]
+fn a_forgetful_disk_loses_only_what_was_not_flushed() {
+    let builder = Machine::builder().disk(64 << 20).forgetful_disks();
+    let Some(mut machine) = builder.boot_or_skip(test_name!()) else { return };
+    let write = |machine: &Machine, letter: &str, options: &str| {
+        let script = format!(
+            "yes {letter} | tr -d '\\n' | dd of=/dev/vda bs=4096 count=64 iflag=fullblock oflag=direct {options}"
+        );
+        machine.run(&["sh", "-c", &script], ENOUGH).unwrap().ok().unwrap();
+    };
+    let blocks = |machine: &Machine, letter: &str| {
+        let script =
+            format!("dd if=/dev/vda bs=4096 count=64 iflag=direct | fold -w 4096 | grep -c ^{letter}");
+        let output = machine.run(&["sh", "-c", &script], ENOUGH).unwrap();
+        output.stdout.trim().parse::<usize>().unwrap()
+    };
+    write(&machine, "a", "conv=fsync");
+    // Confirmed by the disk, and not flushed.
+    write(&machine, "b", "");
+    assert_eq!((blocks(&machine, "a"), blocks(&machine, "b")), (0, 64));
+    let forgotten = machine.power_cut_forgetting(1).unwrap();
+    machine.power_on().unwrap();
+    assert_eq!((blocks(&machine, "a"), blocks(&machine, "b")), (forgotten, 64 - forgotten));
+    assert!((1..64).contains(&forgotten), "{forgotten}");
+
+    // The record begins anew with each boot.
+    write(&machine, "c", "conv=fsync");
+    assert_eq!(machine.power_cut_forgetting(1).unwrap(), 0);
+    machine.power_on().unwrap();
+    assert_eq!(blocks(&machine, "c"), 64);
+}
+
+#[test]
 fn a_story_goes_on_in_the_machine_over_a_power_cut() {
     match step().as_deref() {
         Some("write") => {
