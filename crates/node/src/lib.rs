@@ -4,11 +4,14 @@
 //! On each node runs `volume` (the LogicalVolumes of that node). Central are `provision` (claims and volumes of our class),
 //! `snapshots` (VolumeSnapshots) and `stores` (SnapshotBackupStorages, and the removal of backups that nobody needs any more).
 
+pub mod central;
 mod disks;
 mod handle;
 mod jobs;
 mod mounts;
 mod patch;
+pub mod provision;
+pub mod snapshots;
 pub mod stores;
 pub mod volume;
 

@@ -1,0 +1,4 @@
+//! Every rule about stores, and about backups that nobody needs any more.
+
+pub mod removal;
+pub mod storage;
