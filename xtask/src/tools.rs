@@ -32,9 +32,10 @@ enum What {
 
 /// `cargo xtask tools`.
 pub(crate) fn run() -> Result<()> {
-    ready_go()?;
-    build_all()?;
-    fetch_machine()
+    // Neither needs the other: what can be had is had before anything is complained about.
+    let machine = fetch_machine().context("fetching the parts of the test machine");
+    ready_go().and_then(|()| build_all())?;
+    machine
 }
 
 /// Fetches the Debian packages that the machine with real LVM2 is made of; none is installed.

@@ -137,6 +137,8 @@ macro_rules! in_machine {
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Poll, Waker};
+
     use super::*;
 
     #[test]
@@ -146,5 +148,8 @@ mod tests {
         check("it::top::here", "top");
         check("it::lvm::waits::{{closure}}::here", "lvm::waits");
         assert_eq!(crate::test_name!(), "here::tests::tests_know_their_names");
+        let inside = std::pin::pin!(async { crate::test_name!() });
+        let found = inside.poll(&mut Context::from_waker(Waker::noop()));
+        assert_eq!(found, Poll::Ready("here::tests::tests_know_their_names"));
     }
 }

@@ -286,3 +286,15 @@ impl Drop for Machine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_may_share_a_machine() {
+        fn check<T: Send + Sync>() {}
+        check::<Machine>();
+        check::<crate::Shared>();
+    }
+}

@@ -74,12 +74,12 @@ fn a_program_in_the_background_is_watched_and_killed() {
 fn what_hangs_hits_its_deadline_and_says_what_it_did() {
     let Some(machine) = Machine::builder().boot_or_skip(test_name!()) else { return };
     machine.run(&["sh", "-c", "echo '<0>the disk is sad' > /dev/kmsg"], ENOUGH).unwrap();
-    let deadline = Duration::from_secs(3);
+    let deadline = Duration::from_secs(10);
     let begin = Instant::now();
     let error = machine.run(&["sh", "-c", "echo half-way; sleep 1000"], deadline).unwrap_err();
     assert!(begin.elapsed() < ENOUGH, "{:?}", begin.elapsed());
     let text = error.to_string();
-    for part in ["sleep 1000", "3s", "half-way", "the disk is sad"] {
+    for part in ["sleep 1000", "10s", "half-way", "the disk is sad"] {
         assert!(text.contains(part), "{part:?} is not in: {text}");
     }
     // It is gone, and the machine goes on.
