@@ -6,6 +6,7 @@ mod config;
 mod dir;
 mod locks;
 mod lvm2;
+mod lvmd;
 mod model;
 mod names;
 mod storage;
@@ -13,6 +14,7 @@ mod storage;
 pub use config::{Config, ConfigError, DEFAULT_SOCKET};
 pub use dir::{Closed, Directories, DirectoryClass, Gate, Writing};
 pub use lvm2::{Guard, Kind, Lvm2, LvmClass, LvmSettings, Output, Pace, Patience, Program, Run, Wipe};
+pub use lvmd::{Listening, Remote, ServeError, pb as wire, serve};
 pub use model::{
     Access, AccessMode, Capacity, Change, ClassKind, Consistency, Create, DeviceClass, Error, Lvm, Snapped,
     Snapshot, ThinPool, Trouble, TroubleKind, Volume,

@@ -171,6 +171,13 @@ pub enum TroubleKind {
 }
 
 impl TroubleKind {
+    /// The kind that calls itself so in debug output; what is not known is taken for the worst.
+    #[must_use]
+    pub(crate) fn named(name: &str) -> Self {
+        let all = [Self::Unusable, Self::Degraded, Self::PoolFilling, Self::PoolFull, Self::Wedged];
+        all.into_iter().find(|kind| format!("{kind:?}") == name).unwrap_or(Self::Unusable)
+    }
+
     /// Whether requests to the class fail because of it, so that a health check must say so.
     #[must_use]
     pub fn stops_service(self) -> bool {

@@ -5,6 +5,7 @@
 mod dir;
 mod fake;
 mod lvm2;
+mod lvmd;
 mod reflink;
 mod suite;
 mod trees;
