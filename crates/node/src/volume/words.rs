@@ -155,7 +155,8 @@ pub fn may_publish(volume: &LogicalVolume) -> Result<(), String> {
             "logical volume {name} is being restored from a backup ({phase}); it can be used when that has succeeded"
         ));
     }
-    if volume.is_cleaned() {
+    // Its local bytes go as soon as the backup is complete, so they are nobody's to use from then on.
+    if volume.is_backed_up() {
         return Err(format!(
             "logical volume {name} is a snapshot that exists only in its backup; restore it into a new claim"
         ));

@@ -1,3 +1,6 @@
 //! The LogicalVolumes of a node: rules as tables, stories on real directories and a real repository, a death at every effect.
 
+mod crash;
+pub(crate) mod ground;
 mod rules;
+mod stories;

@@ -1,0 +1,186 @@
+//! What a user sees: on the embedded server and on a real one, on real files and a real repository.
+
+use super::ground::{
+    CANARY, Ground, create, delete, gone, in_phase, made, note, released_by_node, snapshot, stand_in, volumes,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use kube::api::{Patch, PatchParams};
+use lifeboat_api::annotations::{self, parameters};
+use lifeboat_api::topolvm::SnapshotPhase;
+use lifeboat_testbed::{Cluster, CrashPoints, Task, on_both};
+use serde_json::json;
+use std::fs;
+
+fn start(cluster: &Cluster, ground: &Ground, node: &'static str) -> Task {
+    let (ground, client, clock) = (ground.clone(), cluster.client(), cluster.clock());
+    Task::spawn(async move { ground.run(client, clock, CrashPoints::counting(), node).await })
+}
+
+async fn prepare(cluster: &Cluster) -> Ground {
+    let ground = Ground::on(cluster).await;
+    ground.offer_store(cluster).await;
+    ground
+}
+
+/// The central worker's part: what it does with the finalizer is its own story.
+async fn forget_remote(cluster: &Cluster, name: &str) {
+    let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    volumes(cluster).patch(name, &PatchParams::default(), &patch).await.unwrap();
+}
+
+on_both!(
+    /// A volume is made, grown and removed, and its object goes last.
+    async fn a_volume_lives(cluster: &Cluster) {
+        let ground = prepare(cluster).await;
+        let _agent = start(cluster, &ground, "n1");
+        create(cluster, &ground.plain("pvc-1", "n1")).await;
+        create(cluster, &ground.plain("pvc-2", "n2")).await;
+        let volume = made(cluster, &ground.name("pvc-1")).await;
+        let uid = volume.metadata.uid.clone().unwrap();
+        assert_eq!(volume.status.as_ref().unwrap().volume_id.as_deref(), Some(&*uid));
+        assert!(ground.files("n1", &uid).is_some());
+        let more = Patch::Merge(json!({"spec": {"size": "128Mi"}}));
+        volumes(cluster).patch(&ground.name("pvc-1"), &PatchParams::default(), &more).await.unwrap();
+        let size = Some(Quantity((128 << 20).to_string()));
+        let is = |volume: Option<&lifeboat_api::topolvm::LogicalVolume>| {
+            volume.and_then(|volume| volume.status.as_ref()).is_some_and(|status| status.current_size == size)
+        };
+        cluster.until(&volumes(cluster), &ground.name("pvc-1"), is).await;
+        delete(cluster, &ground.name("pvc-1")).await;
+        gone(cluster, &ground.name("pvc-1")).await;
+        assert!(ground.volumes("n1").is_empty());
+        let other = volumes(cluster).get(&ground.name("pvc-2")).await.unwrap();
+        assert_eq!(
+            (other.metadata.finalizers, other.status),
+            (None, None),
+            "the volume of another node is none of ours"
+        );
+    }
+);
+
+on_both!(
+    /// Backed up on one node while it is written, restored on another from the handle alone.
+    async fn what_was_backed_up_comes_back_on_another_node(cluster: &Cluster) {
+        let ground = prepare(cluster).await;
+        let _n1 = start(cluster, &ground, "n1");
+        create(cluster, &ground.plain("pvc-1", "n1")).await;
+        let origin = made(cluster, &ground.name("pvc-1")).await;
+        let files = ground.files("n1", origin.metadata.uid.as_deref().unwrap()).unwrap();
+        fs::write(files.join("ledger"), "ten").unwrap();
+        let taken = create(cluster, &ground.online_snapshot("snapshot-1", &origin)).await;
+        let uid = taken.metadata.uid.clone().unwrap();
+        let taken = in_phase(cluster, &ground.name("snapshot-1"), SnapshotPhase::Succeeded).await;
+        let told = snapshot(&taken);
+        assert_eq!(told.snapshot_id.as_ref().map(String::len), Some(64));
+        assert_eq!(told.path.as_deref(), Some("app/data"));
+        assert_eq!(told.consistency.as_deref(), Some("Fuzzy"), "nobody held the writers");
+        assert!(told.progress.unwrap().bytes_done.unwrap() > 0);
+        fs::write(files.join("ledger"), "eleven").unwrap();
+        released_by_node(cluster, &ground.name("snapshot-1")).await;
+        assert_eq!(ground.volumes("n1").len(), 1);
+
+        let _n2 = start(cluster, &ground, "n2");
+        create(cluster, &ground.restored("pvc-2", "n2", &uid)).await;
+        let waits = |volume: Option<&lifeboat_api::topolvm::LogicalVolume>| {
+            volume.is_some_and(|volume| snapshot(volume).phase == SnapshotPhase::Pending)
+        };
+        let pending = cluster.until(&volumes(cluster), &ground.name("pvc-2"), waits).await.unwrap();
+        assert!(pending.status.as_ref().unwrap().volume_id.is_some());
+        assert!(
+            lifeboat_node::volume::may_publish(&pending).is_err(),
+            "the gate is closed from the first moment"
+        );
+        assert!(
+            ground.files("n2", pending.metadata.uid.as_deref().unwrap()).is_none(),
+            "and there is nothing to mount"
+        );
+        stand_in(cluster, &ground.name("pvc-2")).await;
+        let back = made(cluster, &ground.name("pvc-2")).await;
+        let files = ground.files("n2", back.metadata.uid.as_deref().unwrap()).unwrap();
+        assert_eq!(fs::read_to_string(files.join("ledger")).unwrap(), "ten");
+        let shown =
+            serde_json::to_string(&volumes(cluster).list(&Default::default()).await.unwrap().items).unwrap();
+        assert!(!shown.contains(CANARY));
+        forget_remote(cluster, &ground.name("snapshot-1")).await;
+    }
+);
+
+on_both!(
+    /// A storage that is missing is waited for and said to be; then the backup runs without anybody asking again.
+    async fn a_missing_storage_is_waited_for(cluster: &Cluster) {
+        let ground = Ground::on(cluster).await;
+        let _agent = start(cluster, &ground, "n1");
+        create(cluster, &ground.plain("pvc-1", "n1")).await;
+        let origin = made(cluster, &ground.name("pvc-1")).await;
+        create(cluster, &ground.online_snapshot("snapshot-1", &origin)).await;
+        let told = |volume: Option<&lifeboat_api::topolvm::LogicalVolume>| {
+            let conditions =
+                volume.and_then(|volume| volume.status.as_ref()).map(|status| &status.conditions);
+            conditions.is_some_and(|all| {
+                all.iter().any(|one| one.type_ == "SnapshotBackupStorageFound" && one.status == "False")
+            })
+        };
+        let waiting = cluster.until(&volumes(cluster), &ground.name("snapshot-1"), told).await.unwrap();
+        assert_eq!(snapshot(&waiting).phase, SnapshotPhase::Pending);
+        ground.offer_store(cluster).await;
+        in_phase(cluster, &ground.name("snapshot-1"), SnapshotPhase::Succeeded).await;
+        forget_remote(cluster, &ground.name("snapshot-1")).await;
+    }
+);
+
+on_both!(
+    /// A backup that cannot work fails with a reason, holds nothing, and runs when it is asked to again.
+    async fn a_failed_backup_is_tried_again_when_asked(cluster: &Cluster) {
+        let ground = prepare(cluster).await;
+        let _agent = start(cluster, &ground, "n1");
+        create(cluster, &ground.plain("pvc-1", "n1")).await;
+        let origin = made(cluster, &ground.name("pvc-1")).await;
+        let first = create(cluster, &ground.online_snapshot("snapshot-1", &origin)).await;
+        in_phase(cluster, &ground.name("snapshot-1"), SnapshotPhase::Succeeded).await;
+        // The repository is there now, and another password does not open it.
+        let secrets: kube::Api<k8s_openapi::api::core::v1::Secret> =
+            kube::Api::namespaced(cluster.client(), &ground.mark);
+        let password = |word: &str| Patch::Merge(json!({"stringData": {"RESTIC_PASSWORD": word}}));
+        secrets.patch("store-secret", &PatchParams::default(), &password("wrong-canary")).await.unwrap();
+        create(cluster, &ground.online_snapshot("snapshot-2", &origin)).await;
+        let failed = in_phase(cluster, &ground.name("snapshot-2"), SnapshotPhase::Failed).await;
+        let error = snapshot(&failed).error.unwrap();
+        assert_eq!(error.code.as_deref(), Some("BackupFailed"));
+        let message = error.message.unwrap();
+        assert!(message.contains("password") && !message.contains("canary"), "{message}");
+        secrets.patch("store-secret", &PatchParams::default(), &password(CANARY)).await.unwrap();
+        let at = cluster.clock().now() + jiff::SignedDuration::from_secs(2);
+        let again = Patch::Merge(
+            json!({"metadata": {"annotations": {annotations::SNAPSHOT_RETRY_REQUESTED_AT: at.to_string()}}}),
+        );
+        volumes(cluster).patch(&ground.name("snapshot-2"), &PatchParams::default(), &again).await.unwrap();
+        in_phase(cluster, &ground.name("snapshot-2"), SnapshotPhase::Succeeded).await;
+        assert!(first.metadata.uid.is_some());
+        for name in ["snapshot-1", "snapshot-2"] {
+            forget_remote(cluster, &ground.name(name)).await;
+        }
+    }
+);
+
+on_both!(
+    /// A source that does not exist is waited for, and copied once it does.
+    async fn a_source_that_is_missing_is_never_an_empty_volume(cluster: &Cluster) {
+        let ground = prepare(cluster).await;
+        let _agent = start(cluster, &ground, "n1");
+        let mut copy = ground.plain("pvc-1", "n1");
+        copy.spec.source = Some(ground.name("nowhere"));
+        copy.spec.access_type = Some("rw".into());
+        note(&mut copy, parameters::FS_TYPE, "ext4");
+        create(cluster, &copy).await;
+        let told = |volume: Option<&lifeboat_api::topolvm::LogicalVolume>| {
+            let message = volume.and_then(|volume| volume.status.as_ref()?.message.clone());
+            message.is_some_and(|message| message.contains("does not exist"))
+        };
+        cluster.until(&volumes(cluster), &ground.name("pvc-1"), told).await;
+        assert!(ground.volumes("n1").is_empty());
+        let source = create(cluster, &ground.plain("nowhere", "n1")).await;
+        made(cluster, &ground.name("pvc-1")).await;
+        assert!(source.metadata.uid.is_some());
+        assert_eq!(ground.volumes("n1").len(), 2);
+    }
+);
