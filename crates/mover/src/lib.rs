@@ -16,7 +16,7 @@ mod restore;
 mod rustic;
 mod source;
 
-pub use lifeboat_store::{S3Store, Secret, Store};
+pub use lifeboat_store::{Patience, S3Store, Secret, Store};
 pub use model::{
     BackedUp, Backup, Content, Error, Limits, Mover, Progress, Repository, Restore, Restored, Snapshot,
     Verified,

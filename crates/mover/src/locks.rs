@@ -118,7 +118,10 @@ impl Holder {
     /// Refuses to go on where somebody else's lock stands against ours; clears dead ones away.
     fn look_around(&self, own: Option<&str>) -> Result<(), Error> {
         for entry in self.objects.list("locks/")? {
-            if own == Some(entry.key.as_str()) {
+            // What has no whole name yet is no lock yet.
+            let named =
+                entry.key.strip_prefix("locks/").is_some_and(|name| name.parse::<rustic_core::Id>().is_ok());
+            if own == Some(entry.key.as_str()) || !named {
                 continue;
             }
             let Some(sealed) = self.objects.find(&entry.key)? else { continue };

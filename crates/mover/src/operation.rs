@@ -3,9 +3,10 @@
 //! The engine below works in threads and knows no cancellation; it also carries on after a file that it could not read. So every
 //! reader and every access to the store asks here first, and nothing is published after a fault.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rustic_core::{ErrorKind, RusticError};
 use tokio::sync::watch;
 
@@ -41,12 +42,12 @@ impl Operation {
 
     /// Keeps the first fault: the ones after it mostly follow from it.
     pub(crate) fn fail(&self, error: Error) -> Error {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error).clone()
+        self.fault.lock().get_or_insert(error).clone()
     }
 
     /// Whether to go on.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        if let Some(fault) = &*self.fault.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(fault) = &*self.fault.lock() {
             return Err(fault.clone());
         }
         if self.stopped.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }

@@ -4,9 +4,10 @@
 //! one that comes second takes its key away again. If it dies before that, its key opens with the password but not the
 //! configuration; so openers try every key, and take away those that cannot belong.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use rustic_core::repofile::MasterKey;
 use rustic_core::{
     ConfigOptions, Credentials, KeyOptions, OpenStatus, Progress, ProgressBars, ProgressType,
@@ -32,12 +33,12 @@ pub(crate) struct Keys(Mutex<Vec<(Repository, MasterKey)>>);
 
 impl Keys {
     fn known(&self, repository: &Repository) -> Option<MasterKey> {
-        let keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let keys = self.0.lock();
         keys.iter().find(|(known, _)| known == repository).map(|(_, key)| key.clone())
     }
 
     fn learn(&self, repository: &Repository, key: &MasterKey) {
-        let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self.0.lock();
         keys.retain(|(known, _)| known != repository);
         keys.push((repository.clone(), key.clone()));
     }
@@ -136,7 +137,7 @@ fn bytesize(mebibytes: u64) -> bytesize::ByteSize {
 
 fn engine(objects: &Objects) -> Result<rustic_core::Repository<()>, Error> {
     let options = RepositoryOptions::default().no_cache(true);
-    let backends = RepositoryBackends::new(Arc::new(Backend(objects.clone())), None);
+    let backends = RepositoryBackends::new(Arc::new(Backend::new(objects.clone())), None);
     let bars = Bars(objects.operation.clone());
     rustic_core::Repository::new_with_progress(&options, &backends, bars)
         .map_err(|error| objects.operation.explain("opening the repository", &error))

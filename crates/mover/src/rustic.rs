@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use lifeboat_store::Patience;
 use rustic_core::repofile::SnapshotId;
 use rustic_core::{CheckOptions, PruneOptions};
 use tokio::sync::watch;
@@ -12,7 +13,7 @@ use tokio::sync::watch;
 use crate::archive::{self, describe};
 use crate::crypto::{hex, random};
 use crate::locks::{Lock, Mode};
-use crate::objects::Objects;
+use crate::objects::{Line, Objects};
 use crate::operation::{Operation, StopOnDrop};
 use crate::repository::{Keys, Opened};
 use crate::restore;
@@ -24,6 +25,7 @@ use crate::{
 #[derive(Clone, Default)]
 pub struct Rustic {
     keys: Arc<Keys>,
+    line: Arc<Line>,
 }
 
 impl Rustic {
@@ -31,6 +33,12 @@ impl Rustic {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A mover that waits and tries again as told, where the store is a server.
+    #[must_use]
+    pub fn patient(patience: Patience) -> Self {
+        Self { line: Arc::new(Line::patient(patience)), ..Self::default() }
     }
 
     /// Runs work of the engine on a thread where it may block. A future that is dropped stops it.
@@ -42,9 +50,9 @@ impl Rustic {
         work: impl FnOnce(&Keys, &Repository, Objects) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let _stop = StopOnDrop(operation.clone());
-        let (keys, repository) = (self.keys.clone(), repository.clone());
+        let (keys, line, repository) = (self.keys.clone(), self.line.clone(), repository.clone());
         let worker = tokio::task::spawn_blocking(move || {
-            let objects = Objects::open(&repository.store, limits, operation)?;
+            let objects = Objects::open(&repository.store, limits, operation, &line)?;
             work(&keys, &repository, objects)
         });
         // The engine gives up by panic where it cannot go on.
@@ -149,7 +157,7 @@ fn find(opened: &Opened, tags: &BTreeMap<String, String>) -> Result<Vec<Snapshot
         .engine
         .get_all_snapshots()
         .map_err(|error| opened.objects.operation.explain("reading the snapshots", &error))?;
-    found.sort_by(|one, other| (one.time.timestamp(), one.id).cmp(&(other.time.timestamp(), other.id)));
+    found.sort_by_key(|snapshot| (snapshot.time.timestamp(), snapshot.id));
     Ok(found.iter().map(describe).filter(carries).collect())
 }
 
@@ -191,7 +199,35 @@ fn verify(opened: &Opened, read_data: bool) -> Result<Verified, Error> {
         .0
         .iter()
         .filter(|(level, _)| format!("{level:?}") == "Error")
-        .map(|(_, error)| error.to_string().split_whitespace().collect::<Vec<_>>().join(" "))
+        .map(|(_, error)| told(&error.to_string()))
+        // restic removes at once what we only mark; that it is gone is what was wanted.
+        .filter(|fault| !(fault.contains("marked to-delete: true") && fault.contains("not present")))
         .collect();
     Ok(Verified { snapshots: snapshots.len() as u64, bytes_read: operation.progress().bytes_done, faults })
+}
+
+/// What the engine found, in one line and without its advice to its own users.
+fn told(text: &str) -> String {
+    let (found, cause) = text.split_once("`rustic_core` experienced").unwrap_or((text, ""));
+    let found = found.split("To repair").next().unwrap_or_default();
+    let cause = cause.split_once("Message:").map_or("", |(_, cause)| cause);
+    let cause = cause.split("Some additional details").next().unwrap_or_default();
+    [found, cause].iter().flat_map(|part| part.split_whitespace()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_are_told_in_one_line() {
+        let check = |text: &str, expected: &str| assert_eq!(told(text), expected);
+        check("pack ab is missing", "pack ab is missing");
+        check("pack ab! To repair: 'rustic repair'.", "pack ab!");
+        check(
+            "error reading pack ab: `rustic_core` experienced an error related to x.\n\nMessage:\nno object\n\nSome \
+             additional details ...\nBacktrace: 1 2 3",
+            "error reading pack ab: no object",
+        );
+    }
 }

@@ -51,13 +51,25 @@ impl Directory {
     /// Reads a part of an object; all of it must be there.
     ///
     /// # Errors
-    /// [`Error::NotFound`] where there is none, [`Error::Strange`] where it is too short.
+    /// [`Error::NotFound`] where there is none, [`Error::TooShort`] where it is too short.
     pub fn get_range(&self, key: &str, offset: u64, length: usize) -> Result<Bytes, Error> {
         let file = self.open(key)?;
         // Zeroed pages come free from the allocator for lengths that matter.
         let mut content = vec![0; length];
         file.read_exact_at(&mut content, offset).map_err(|error| self.fault("reading", key, &error))?;
         Ok(content.into())
+    }
+
+    /// How long an object is; none where there is none.
+    ///
+    /// # Errors
+    /// What the file system answers.
+    pub fn size(&self, key: &str) -> Result<Option<u64>, Error> {
+        match fs::metadata(self.path(key)?) {
+            Ok(metadata) => Ok(Some(metadata.len())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.fault("looking at", key, &error)),
+        }
     }
 
     /// Writes an object, over one that may be there.
@@ -185,6 +197,7 @@ impl Directory {
         let detail = format!("{doing} {key}: {error}");
         match error.kind() {
             io::ErrorKind::NotFound => Error::NotFound { store, key: key.to_owned() },
+            io::ErrorKind::UnexpectedEof => Error::TooShort { store, key: key.to_owned() },
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 Error::Denied { store, detail }
             }

@@ -25,6 +25,14 @@ pub enum Error {
         /// Which.
         key: String,
     },
+    /// The object ends before the part that was asked for.
+    #[error("in {store} the object {key} is shorter than it has to be")]
+    TooShort {
+        /// Where.
+        store: String,
+        /// Which.
+        key: String,
+    },
     /// The key is taken: somebody else was first.
     #[error("{store} has an object {key} already")]
     Exists {

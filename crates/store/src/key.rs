@@ -20,8 +20,6 @@ pub(crate) fn check(key: &str) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn keys_that_lead_elsewhere_are_refused() {
         let check = |key: &str, good: bool| assert_eq!(super::check(key).is_ok(), good, "{key:?}");

@@ -4,14 +4,18 @@
 //! taken yet. Retries what is worth a retry and keeps to deadlines, so that callers see an error only when it is theirs to handle.
 //! What the objects mean is left to others.
 
+mod bucket;
 mod directory;
 mod error;
 mod key;
+mod objects;
 mod place;
 mod throttle;
 
+pub use bucket::{Bucket, Patience};
 pub use directory::Directory;
 pub use error::Error;
+pub use objects::Objects;
 pub use place::{S3Store, Secret, Store};
 pub use throttle::Throttle;
 

@@ -1,7 +1,8 @@
 //! Bytes a second, at most: every transfer reserves its share of the line before it goes on.
 
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// A bound on the bytes a second that pass through everything that shares it.
 #[derive(Debug)]
@@ -24,12 +25,18 @@ impl Throttle {
     /// Reserves room for some bytes and says how long to wait before they are sent.
     #[must_use]
     pub fn reserve(&self, bytes: usize, now: Instant) -> Duration {
-        let mut free = self.free.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut free = self.free.lock();
         let earliest = now.checked_sub(BURST).unwrap_or(now);
         let start = free.map_or(earliest, |free| free.max(earliest));
         let takes = Duration::from_secs_f64(bytes as f64 / self.bytes_per_second as f64);
         *free = Some(start + takes);
         (start + takes).saturating_duration_since(now)
+    }
+
+    /// Bytes a second.
+    #[must_use]
+    pub fn bytes_per_second(&self) -> u64 {
+        self.bytes_per_second
     }
 
     /// Waits in a thread until some bytes may pass.

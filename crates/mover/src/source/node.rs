@@ -54,7 +54,7 @@ pub(super) fn describe_root(folder: BorrowedFd<'_>, shown: &OsStr) -> Result<Nod
     Ok(Node::new_node(shown, NodeType::Dir, metadata(&stat, &attributes)))
 }
 
-fn metadata(stat: &Stat, attributes: &[(Vec<u8>, Vec<u8>)]) -> Metadata {
+fn metadata(stat: &Stat, attributes: &[Attribute]) -> Metadata {
     let folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
     let time = |seconds: i64, nanoseconds: u64| {
         jiff::Timestamp::new(seconds, i32::try_from(nanoseconds).unwrap_or_default()).ok()
@@ -87,8 +87,11 @@ fn metadata(stat: &Stat, attributes: &[(Vec<u8>, Vec<u8>)]) -> Metadata {
     metadata
 }
 
+/// Name and value.
+type Attribute = (Vec<u8>, Vec<u8>);
+
 /// The extended attributes of an entry. A file system without any gives none.
-fn attributes(folder: BorrowedFd<'_>, name: &OsStr) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Errno> {
+fn attributes(folder: BorrowedFd<'_>, name: &OsStr) -> Result<Vec<Attribute>, Errno> {
     // There is no call that takes an open directory and a name.
     let mut path = format!("/proc/self/fd/{}/", folder.as_raw_fd()).into_bytes();
     path.extend_from_slice(name.as_bytes());
