@@ -2,10 +2,11 @@
 
 use crate::model::{Fault, Model};
 use crate::things::{ClaimThings, VolumeThings, named_claim, volume};
-use lifeboat_binder::words::{ClaimWords, VolumeWords};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use lifeboat_binder::words::{BOUND_BY_CONTROLLER, ClaimWords, VolumeWords, annotation};
 use lifeboat_engine::ObjectKey;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What happens next.
 #[derive(Debug, Clone)]
@@ -55,7 +56,12 @@ fn step() -> impl Strategy<Value = Step> {
 struct World {
     model: Model,
     born: usize,
+    /// Volumes that a person has deleted or freed: what becomes of their claims is the person's doing.
+    touched: BTreeSet<String>,
 }
+
+/// Who has which volume, by uid.
+type Owners = BTreeMap<ObjectKey, String>;
 
 impl World {
     fn claim_key(n: usize) -> ObjectKey {
@@ -69,6 +75,29 @@ impl World {
     fn uid(&mut self) -> Option<String> {
         self.born += 1;
         Some(format!("uid-{}", self.born))
+    }
+
+    fn owners(&self) -> Owners {
+        let owner = |volume: &PersistentVolume| volume.claim_ref()?.uid.clone();
+        self.model.volumes.iter().filter_map(|(key, volume)| Some((key.clone(), owner(volume)?))).collect()
+    }
+
+    /// A volume never goes from one claim to another by the binder's hand, living or dead, and is never taken off a claim that
+    /// names it.
+    fn nobody_was_robbed(&self, before: &Owners) -> Result<(), TestCaseError> {
+        let now = self.owners();
+        for (key, uid) in before {
+            let names_it =
+                |claim: &&PersistentVolumeClaim| claim.uid() == uid && claim.volume_name() == key.name;
+            match now.get(key) {
+                Some(other) => prop_assert_eq!(uid, other, "{} has changed hands", key),
+                None => {
+                    let robbed = self.model.claims.values().find(names_it);
+                    prop_assert!(robbed.is_none(), "{key} was taken off {robbed:?}");
+                }
+            }
+        }
+        Ok(())
     }
 
     fn go(&mut self, step: &Step) {
@@ -94,8 +123,12 @@ impl World {
                 }
             }
             Step::DeleteClaim(n) => drop(self.model.claims.remove(&Self::claim_key(n))),
-            Step::DeleteVolume(n) => drop(self.model.volumes.remove(&Self::volume_key(n))),
+            Step::DeleteVolume(n) => {
+                self.touched.insert(format!("v{n}"));
+                self.model.volumes.remove(&Self::volume_key(n));
+            }
             Step::Free(n) => {
+                self.touched.insert(format!("v{n}"));
                 if let Some(mut volume) = self.model.volumes.remove(&Self::volume_key(n)) {
                     volume.spec.as_mut().unwrap().claim_ref = None;
                     self.model.store_volume(volume);
@@ -122,18 +155,26 @@ impl World {
         }
     }
 
-    /// No two claims that are shown as bound have the same volume.
-    fn no_volume_has_two_claims(&self) -> Result<(), TestCaseError> {
-        let mut owners: BTreeMap<String, ObjectKey> = BTreeMap::new();
+    /// No two claims that are shown as bound name the same volume, no claim is lost, and who chose for himself got no less than
+    /// he asked for, unless a person had a hand in it.
+    fn everybody_has_his_own(&self) -> Result<(), TestCaseError> {
+        let mut owners: BTreeMap<&str, ObjectKey> = BTreeMap::new();
         for claim in self.model.claims.values() {
-            let phase = claim.status.as_ref().and_then(|status| status.phase.as_deref());
-            let Some(volume) = self.model.volumes.get(&ObjectKey::cluster_wide(claim.volume_name())) else {
+            let (name, phase) = (claim.volume_name(), claim.status.as_ref().and_then(|s| s.phase.as_deref()));
+            if self.touched.contains(name) {
                 continue;
-            };
-            let owns = volume.claim_ref().and_then(|reference| reference.uid.as_deref()) == Some(claim.uid());
-            if phase == Some("Bound") && owns {
-                let before = owners.insert(claim.volume_name().to_owned(), claim.key());
-                prop_assert!(before.is_none(), "{before:?} and {} have {}", claim.key(), claim.volume_name());
+            }
+            prop_assert!(phase != Some("Lost"), "{} has lost {name}, which nobody touched", claim.key());
+            if phase != Some("Bound") {
+                continue;
+            }
+            let before = owners.insert(name, claim.key());
+            prop_assert!(before.is_none(), "{before:?} and {} have {name}", claim.key());
+            let volume = &self.model.volumes[&ObjectKey::cluster_wide(name)];
+            if annotation(&volume.metadata, BOUND_BY_CONTROLLER).is_some()
+                && annotation(&claim.metadata, BOUND_BY_CONTROLLER).is_some()
+            {
+                prop_assert!(volume.capacity() >= claim.request(), "{name} is too small for {}", claim.key());
             }
         }
         Ok(())
@@ -163,13 +204,19 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
     #[test]
     fn binding_is_a_bijection_by_uid(steps in proptest::collection::vec(step(), 1..60)) {
-        let mut world = World { model: Model::default(), born: 0 };
+        let mut world = World { model: Model::default(), born: 0, touched: BTreeSet::new() };
         for step in &steps {
+            let before = world.owners();
             world.go(step);
-            world.no_volume_has_two_claims()?;
+            if matches!(step, Step::ClaimPass { .. } | Step::VolumePass { .. }) {
+                world.nobody_was_robbed(&before)?;
+            }
+            world.everybody_has_his_own()?;
         }
+        let before = world.owners();
         world.model.settle();
-        world.no_volume_has_two_claims()?;
+        world.nobody_was_robbed(&before)?;
+        world.everybody_has_his_own()?;
         world.is_a_bijection()?;
         // A person's mistakes apart, a claim waits only if nothing free fits.
         for claim in world.model.claims.values().filter(|claim| claim.volume_name().is_empty()) {

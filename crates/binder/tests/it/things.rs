@@ -1,8 +1,9 @@
 //! Claims and volumes in the states that rules speak of.
 
 use k8s_openapi::api::core::v1::{
-    CSIPersistentVolumeSource, ObjectReference, PersistentVolume, PersistentVolumeClaim,
-    PersistentVolumeClaimStatus, PersistentVolumeStatus,
+    CSIPersistentVolumeSource, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectReference,
+    PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus, PersistentVolumeStatus,
+    VolumeNodeAffinity,
 };
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -115,6 +116,7 @@ pub trait VolumeThings: Sized {
     fn csi(self, driver: &str) -> Self;
     fn deleting(self) -> Self;
     fn finalizer(self, name: &str) -> Self;
+    fn on_node(self, name: &str) -> Self;
 }
 
 impl VolumeThings for PersistentVolume {
@@ -151,6 +153,17 @@ impl VolumeThings for PersistentVolume {
     }
     fn finalizer(mut self, name: &str) -> Self {
         self.metadata.finalizers.get_or_insert_default().push(name.to_owned());
+        self
+    }
+    fn on_node(mut self, name: &str) -> Self {
+        let is = NodeSelectorRequirement {
+            key: "kubernetes.io/hostname".to_owned(),
+            operator: "In".to_owned(),
+            values: Some(vec![name.to_owned()]),
+        };
+        let term = NodeSelectorTerm { match_expressions: Some(vec![is]), match_fields: None };
+        let required = Some(NodeSelector { node_selector_terms: vec![term] });
+        self.spec.as_mut().unwrap().node_affinity = Some(VolumeNodeAffinity { required });
         self
     }
 }

@@ -25,6 +25,7 @@ fn what_a_free_volume_must_be_to_be_chosen() {
     row("more access modes", claim(), v().access(&["ReadWriteMany", "ReadWriteOnce"]), true);
     row("fewer access modes", claim().access(&["ReadWriteMany", "ReadWriteOnce"]), v(), false);
     row("being deleted", claim(), v().deleting(), false);
+    row("for one node only: which node is the scheduler's business", claim(), v().on_node("n1"), true);
     row("fresh, without a phase", claim(), v().in_phase("Pending"), true);
     row("released", claim(), v().in_phase("Released"), false);
     row("failed", claim(), v().in_phase("Failed"), false);
