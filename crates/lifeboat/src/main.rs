@@ -4,6 +4,7 @@ mod binder;
 mod cluster;
 mod crds;
 mod explain;
+mod lvmd;
 mod metrics;
 mod up;
 
@@ -28,6 +29,8 @@ enum Command {
     Up(up::Args),
     /// Bind claims to volumes in a cluster, in the place of kube-controller-manager's own binder.
     Binder(binder::Args),
+    /// Serve node storage to TopoLVM's clients and to our own, on a unix socket.
+    Lvmd(lvmd::Args),
     /// Say in plain words why something is as it is.
     Explain(explain::Args),
     /// Print the custom resource definitions as YAML.
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
     let result = match parse().command {
         Command::Up(args) => up::run(args).map(done),
         Command::Binder(args) => binder::run(&args).map(done),
+        Command::Lvmd(args) => lvmd::run(&args).map(done),
         Command::Explain(args) => explain::run(args),
         Command::Crds(args) => crds::run(&args).map(done),
     };
