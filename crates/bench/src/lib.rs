@@ -3,6 +3,8 @@
 //! Each benchmark is a program under `src/bin`, run by `cargo xtask bench NAME`; it writes ratios and figures as JSON.
 //! Here is what they share: one client for both sides, the servers, the loads, and the arithmetic.
 
+pub mod backup;
+pub mod binds;
 pub mod client;
 pub mod creates;
 pub mod findings;

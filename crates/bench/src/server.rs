@@ -24,19 +24,20 @@ pub struct Server {
 }
 
 enum Kind {
-    Embedded { process: Process, _folder: TempDir },
+    Embedded { process: Process, folder: TempDir },
     Real(Box<ControlPlane>),
 }
 
 impl Server {
-    /// Starts the embedded server of the given binary, with its data below `parent`.
+    /// Starts the embedded server of the given binary, with its data below `parent` and nothing that binds claims.
     ///
     /// # Errors
     /// When it does not become ready.
     pub async fn embedded(program: &Path, parent: &Path) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("lifeboat-bench-").tempdir_in(parent)?;
         let data = folder.path().join("data");
-        let mut args = ["up", "--clusters", "hub", "--data"].map(str::to_owned).to_vec();
+        let mut args =
+            ["up", "--clusters", "hub", "--without", "binder", "--data"].map(str::to_owned).to_vec();
         args.push(data.display().to_string());
         let begin = Instant::now();
         let mut process = Process::start(program, &args, &folder.path().join("log"))?;
@@ -51,7 +52,7 @@ impl Server {
             tokio::time::sleep(PAUSE).await;
         };
         let time_to_ready = begin.elapsed();
-        Ok(Self { access, time_to_ready, kind: Kind::Embedded { process, _folder: folder } })
+        Ok(Self { access, time_to_ready, kind: Kind::Embedded { process, folder } })
     }
 
     /// Starts kube-apiserver and etcd, with their data below `parent`; etcd syncs every write to the disk.
@@ -65,6 +66,14 @@ impl Server {
         let plane = tokio::task::spawn_blocking(start).await??;
         let access = Access::read(plane.kubeconfig())?;
         Ok(Self { access, time_to_ready: plane.time_to_ready(), kind: Kind::Real(Box::new(plane)) })
+    }
+
+    /// Kubeconfig of an administrator.
+    pub fn kubeconfig(&self) -> PathBuf {
+        match &self.kind {
+            Kind::Embedded { folder, .. } => folder.path().join("data").join("kubeconfig"),
+            Kind::Real(plane) => plane.kubeconfig().to_owned(),
+        }
     }
 
     /// Resident memory of each of its processes, in bytes.
@@ -110,7 +119,11 @@ pub fn own_processor_time() -> Result<Duration> {
     processor_time("self")
 }
 
-fn processor_time(process: &str) -> Result<Duration> {
+/// Processor time that a process, by its number or `self`, has used so far.
+///
+/// # Errors
+/// When it is gone.
+pub fn processor_time(process: &str) -> Result<Duration> {
     let path = format!("/proc/{process}/stat");
     let text = std::fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
     // The name, in parentheses, may hold anything; user and system time are the 12th and 13th field after it.
@@ -121,10 +134,21 @@ fn processor_time(process: &str) -> Result<Duration> {
 }
 
 fn resident(pid: u32) -> Result<u64> {
+    memory_line(pid, "VmRSS:")
+}
+
+/// The most memory that a process has had resident, in bytes.
+///
+/// # Errors
+/// When it is gone.
+pub fn peak_memory(pid: u32) -> Result<u64> {
+    memory_line(pid, "VmHWM:")
+}
+
+fn memory_line(pid: u32, name: &str) -> Result<u64> {
     let path = format!("/proc/{pid}/status");
     let text = std::fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
-    let line =
-        text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("a process without memory")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).context("a process without memory")?;
     let kibibytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
     Ok(kibibytes * 1024)
 }
