@@ -1,0 +1,1 @@
+//! Carries a volume's changes to a peer: keyed, encrypted, resumable.
