@@ -8,6 +8,7 @@ mod locks;
 mod lvm2;
 mod lvmd;
 mod model;
+pub mod mount;
 mod names;
 mod storage;
 

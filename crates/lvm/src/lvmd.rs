@@ -10,7 +10,13 @@ mod stream;
 mod topolvm;
 
 /// Generated from `proto/` by `tools/lvmd/codegen`.
-#[allow(missing_docs, clippy::all, unused_qualifications, reason = "generated code")]
+#[allow(
+    missing_docs,
+    clippy::all,
+    clippy::allow_attributes_without_reason,
+    unused_qualifications,
+    reason = "generated code"
+)]
 pub mod pb {
     /// TopoLVM's messages and services, package `proto`.
     pub mod topolvm {

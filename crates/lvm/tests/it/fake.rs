@@ -110,12 +110,12 @@ impl Run for FakeLvm {
             }
             Some(Fault::Waits) => self.gate.acquire().await.unwrap().forget(),
             Some(Fault::HalfDone) => {
-                let _ = self.state.lock().run(&arguments[5..], &command);
+                let _ = self.state.lock().run(&arguments[3..], &command);
                 return Ok(failed(5, "Internal error: lost my way"));
             }
             None => {}
         }
-        Ok(match self.state.lock().run(&arguments[5..], &command) {
+        Ok(match self.state.lock().run(&arguments[3..], &command) {
             Ok(stdout) => Output { code: 0, stdout, stderr: String::new() },
             Err(message) => failed(5, &message),
         })
