@@ -25,6 +25,11 @@ enum Step {
     DeleteVolume(usize),
     /// A person takes the claim off a volume.
     Free(usize),
+    /// A person, or another binder, names a volume on a claim that has none.
+    Name {
+        claim: usize,
+        volume: usize,
+    },
     ClaimPass {
         n: usize,
         lives: Option<usize>,
@@ -47,6 +52,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (n.clone(), 1u8..4, proptest::option::weighted(0.2, n.clone())).prop_map(|(n, size, reserved)| Step::CreateVolume { n, size, reserved }),
         1 => n.clone().prop_map(Step::DeleteVolume),
         1 => n.clone().prop_map(Step::Free),
+        1 => (n.clone(), n.clone()).prop_map(|(claim, volume)| Step::Name { claim, volume }),
         6 => (n.clone(), lives()).prop_map(|(n, lives)| Step::ClaimPass { n, lives }),
         6 => (n, lives()).prop_map(|(n, lives)| Step::VolumePass { n, lives }),
         2 => Just(Step::See),
@@ -80,6 +86,14 @@ impl World {
     fn owners(&self) -> Owners {
         let owner = |volume: &PersistentVolume| volume.claim_ref()?.uid.clone();
         self.model.volumes.iter().filter_map(|(key, volume)| Some((key.clone(), owner(volume)?))).collect()
+    }
+
+    /// Whether a living claim names another volume than this one, which is free for others then.
+    fn has_gone_elsewhere(&self, uid: &str, volume: &str) -> bool {
+        let elsewhere = |claim: &PersistentVolumeClaim| {
+            claim.uid() == uid && !claim.volume_name().is_empty() && claim.volume_name() != volume
+        };
+        self.model.claims.values().any(elsewhere)
     }
 
     /// A volume never goes from one claim to another by the binder's hand, living or dead, and is never taken off a claim that
@@ -132,6 +146,12 @@ impl World {
                 if let Some(mut volume) = self.model.volumes.remove(&Self::volume_key(n)) {
                     volume.spec.as_mut().unwrap().claim_ref = None;
                     self.model.store_volume(volume);
+                }
+            }
+            Step::Name { claim, volume } => {
+                let key = Self::claim_key(claim);
+                if let Some(claim) = self.model.claims.get(&key).filter(|claim| claim.waits()).cloned() {
+                    self.model.store_claim(claim.naming(&format!("v{volume}")));
                 }
             }
             Step::ClaimPass { n, lives } => {
@@ -213,7 +233,8 @@ proptest! {
             }
             world.everybody_has_his_own()?;
         }
-        let before = world.owners();
+        let mut before = world.owners();
+        before.retain(|volume, uid| !world.has_gone_elsewhere(uid, &volume.name));
         world.model.settle();
         world.nobody_was_robbed(&before)?;
         world.everybody_has_his_own()?;

@@ -3,12 +3,12 @@
 use super::scene;
 use crate::things::{ClaimThings, VolumeThings};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use lifeboat_binder::words::{
     BIND_COMPLETED, BOUND_BY_CONTROLLER, ClaimWords, PROVISIONED_BY, SELECTED_NODE, STORAGE_PROVISIONER,
     VolumeWords, annotation,
 };
-use lifeboat_testbed::{Cluster, NotYet, on_both};
+use lifeboat_testbed::{Cluster, on_both};
 use serde_json::json;
 
 on_both!(
@@ -140,31 +140,4 @@ async fn a_claim_is_given_the_default_class_when_there_is_one() {
     };
     let claim = cluster.until(&scene.claims, "c", given).await.unwrap();
     assert_eq!(claim.class(), scene.namespace);
-}
-
-/// Only virtual time shows that nobody waits for a timer.
-#[tokio::test(start_paused = true)]
-async fn volumes_that_nobody_takes_are_available_at_once() {
-    let cluster = &Cluster::embedded();
-    let scene = scene(cluster, "surplus").await;
-    scene.create_class("kubernetes.io/no-provisioner", "Immediate").await;
-    for n in 0..3 {
-        scene.create_claim(scene.claim(&format!("c{n}"))).await;
-    }
-    scene.event("ProvisioningFailed").await;
-    let began = tokio::time::Instant::now();
-    for n in 0..9 {
-        scene.create_volume(scene.volume(&format!("v{n}"))).await;
-    }
-    for n in 0..3 {
-        scene.claim_in(&format!("c{n}"), "Bound").await;
-    }
-    let shown = || async {
-        let all = scene.volumes.list(&ListParams::default()).await?.items;
-        let count = |phase: &str| all.iter().filter(|volume| volume.phase() == phase).count();
-        let (bound, available) = (count("Bound"), count("Available"));
-        if (bound, available) == (3, 6) { Ok(()) } else { Err(NotYet(format!("{bound}, {available}"))) }
-    };
-    cluster.eventually("every volume to show what it is", shown).await;
-    assert!(began.elapsed() < std::time::Duration::from_secs(1), "{:?}", began.elapsed());
 }

@@ -5,10 +5,10 @@ use crate::things::{ClaimThings, VolumeThings};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use lifeboat_binder::Neighbours;
-use lifeboat_binder::words::ClaimWords;
+use lifeboat_binder::words::{ClaimWords, VolumeWords};
 use lifeboat_engine::Settings;
 use lifeboat_testbed::fixtures;
-use lifeboat_testbed::{Cluster, Task};
+use lifeboat_testbed::{Cluster, NotYet, Task};
 use serde_json::json;
 
 /// Who is counted depends on who else is at work, so only a cluster of one's own has exact figures.
@@ -143,4 +143,31 @@ async fn starting_on_ten_thousand_objects_writes_nothing() {
     }
     assert!(!text.contains("lifeboat_effects_total{"), "and nothing is done about any: {text}");
     assert_eq!(revision(&cluster), before);
+}
+
+/// Only virtual time shows that nobody waits for a timer.
+#[tokio::test(start_paused = true)]
+async fn volumes_that_nobody_takes_are_available_at_once() {
+    const CLAIMS: usize = 3;
+    const VOLUMES: usize = 90;
+    let cluster = Cluster::embedded();
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(cluster.client(), "default");
+    let volumes: Api<PersistentVolume> = Api::all(cluster.client());
+    for n in 0..CLAIMS {
+        claims.create(&PostParams::default(), &fixtures::claim("default", &format!("c{n}"))).await.unwrap();
+    }
+    for n in 0..VOLUMES {
+        volumes.create(&PostParams::default(), &fixtures::volume(&format!("v{n}"))).await.unwrap();
+    }
+    let began = tokio::time::Instant::now();
+    let _binder = start(&cluster);
+    let shown = || async {
+        let all = volumes.list(&ListParams::default()).await?.items;
+        let count = |phase: &str| all.iter().filter(|volume| volume.phase() == phase).count();
+        let (bound, available) = (count("Bound"), count("Available"));
+        let all = (bound, available) == (CLAIMS, VOLUMES - CLAIMS);
+        if all { Ok(()) } else { Err(NotYet(format!("{bound} are bound, {available} available"))) }
+    };
+    cluster.eventually("every volume to show what it is", shown).await;
+    assert!(began.elapsed() < std::time::Duration::from_secs(2), "{:?}", began.elapsed());
 }
