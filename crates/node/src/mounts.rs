@@ -31,6 +31,8 @@ pub trait Filesystems: Send + Sync + 'static {
     async fn unmount(&self, at: &Path) -> Result<(), Error>;
     /// Mount points below a folder.
     async fn mounted_under(&self, folder: &Path) -> Result<Vec<PathBuf>, Error>;
+    /// Whether a copy of this device can be mounted beside it only after something was written to the copy.
+    async fn copy_must_be_writable(&self, device: &Path) -> Result<bool, Error>;
 }
 
 /// Our mount points by the UID of their volume.
@@ -72,6 +74,15 @@ impl Mounts {
     #[must_use]
     pub fn strays(&self, has_object: impl Fn(&str) -> bool) -> Vec<String> {
         self.known.lock().keys().filter(|uid| !has_object(uid)).cloned().collect()
+    }
+
+    /// Whether a copy of this device can be mounted beside it only after something was written to the copy.
+    ///
+    /// # Errors
+    ///
+    /// What the tools say.
+    pub async fn copy_must_be_writable(&self, device: &Path) -> Result<bool, Error> {
+        self.filesystems.copy_must_be_writable(device).await
     }
 
     /// Mounts a volume's device.

@@ -1,5 +1,6 @@
 //! Act: carries out what was decided about a LogicalVolume, on the disks, in the store and on the object.
 
+use crate::disks::Look;
 use crate::mounts::Purpose;
 use crate::patch::difference;
 use crate::volume::decide::{VolumeDecision, VolumeEffect, backup_tag, decide, mode};
@@ -126,11 +127,24 @@ impl Volumes {
     ) -> Result<(), EffectError> {
         let (lvm, class) = (self.disks.lvm(), volume.class());
         let room = (size / 100 * SHORT_LIVED_PERCENT).max(SHORT_LIVED_LEAST);
+        let origin = match self.disks.look(class, |found| found.name == source) {
+            Look::Listed(found) => found.into_values().next().map(|found| found.access),
+            _ => None,
+        };
+        let writable = match origin {
+            // Only a copy that serves one backup and goes away after it.
+            Some(Access::Device(device)) if short_lived => {
+                self.mounts.copy_must_be_writable(&device).await.map_err(|error| {
+                    EffectError::caused(Class::Transient, "looking at the source's filesystem", error)
+                })?
+            }
+            _ => false,
+        };
         let wanted = Snapshot {
             name: volume.uid().to_owned(),
             class: class.to_owned(),
             source,
-            mode: mode(read_only),
+            mode: mode(read_only && !writable),
             size,
             tags: tags(volume),
             short_lived: short_lived.then_some(room),

@@ -247,6 +247,9 @@ impl Filesystems for NoMounts {
     async fn mounted_under(&self, _: &Path) -> Result<Vec<PathBuf>, Error> {
         Ok(Vec::new())
     }
+    async fn copy_must_be_writable(&self, _: &Path) -> Result<bool, Error> {
+        Ok(false)
+    }
 }
 
 pub fn volumes(cluster: &Cluster) -> Api<LogicalVolume> {

@@ -1,0 +1,81 @@
+//! Mounting with the tools of this machine.
+
+use crate::mounts::{Filesystems, Purpose};
+use async_trait::async_trait;
+use lifeboat_lvm::Error;
+use lifeboat_lvm::mount::{Filesystem, MountError, Mounts, Purpose as Use, Tools, mount_points};
+use std::path::{Path, PathBuf};
+
+/// Filesystems of this machine, by its own tools.
+pub struct LocalFilesystems(Mounts<Tools>);
+
+impl LocalFilesystems {
+    /// With the programs found on the path.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Mounts::new(Tools::default()))
+    }
+
+    async fn on(&self, device: &Path) -> Result<Option<Filesystem>, MountError> {
+        self.0.probe(device).await?.map(|found| Filesystem::named(&found)).transpose()
+    }
+
+    async fn mount_for(&self, device: &Path, at: &Path, purpose: Purpose) -> Result<(), MountError> {
+        let found = self.on(device).await?;
+        let (filesystem, purpose) = match purpose {
+            Purpose::Backup => {
+                let filesystem = found.ok_or_else(|| MountError::Unknown("nothing".to_owned()))?;
+                if filesystem.needs_own_identity() {
+                    self.0.give_own_identity(device).await?;
+                }
+                (filesystem, Use::ReadSnapshot)
+            }
+            Purpose::Restore { filesystem, make } => {
+                let wanted = Filesystem::named(&filesystem)?;
+                // What is on a device that we did not format is an earlier owner's.
+                if make {
+                    self.0.make(wanted, device, &[]).await?;
+                }
+                (wanted, Use::Use)
+            }
+        };
+        self.0.mount(device, at, filesystem, purpose, &[]).await
+    }
+}
+
+impl Default for LocalFilesystems {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn said(error: MountError) -> Error {
+    match error {
+        MountError::Busy { path } => Error::Busy {
+            name: path.display().to_string(),
+            detail: "something still uses the mount".to_owned(),
+        },
+        other => Error::Transient(other.to_string()),
+    }
+}
+
+#[async_trait]
+impl Filesystems for LocalFilesystems {
+    async fn mount(&self, device: &Path, at: &Path, purpose: Purpose) -> Result<(), Error> {
+        self.mount_for(device, at, purpose).await.map_err(said)
+    }
+
+    async fn unmount(&self, at: &Path) -> Result<(), Error> {
+        self.0.unmount(at).await.map_err(said)
+    }
+
+    async fn mounted_under(&self, folder: &Path) -> Result<Vec<PathBuf>, Error> {
+        let points = mount_points().map_err(said)?;
+        Ok(points.into_iter().map(|point| point.target).filter(|target| target.starts_with(folder)).collect())
+    }
+
+    async fn copy_must_be_writable(&self, device: &Path) -> Result<bool, Error> {
+        let found = self.0.probe(device).await.map_err(said)?;
+        Ok(found.is_some_and(|found| Filesystem::named(&found).is_ok_and(Filesystem::needs_own_identity)))
+    }
+}
