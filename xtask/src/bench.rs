@@ -35,6 +35,7 @@ const BENCHMARKS: &[Benchmark] = &[
         about: "the embedded API server against kube-apiserver with etcd",
         real: true,
     },
+    Benchmark { name: "backup", about: "backup and restore against restic", real: true },
     Benchmark { name: "binder", about: "the binder against kube-controller-manager's", real: true },
 ];
 

@@ -111,13 +111,29 @@ fn programs() -> Vec<Program> {
         folder: binaries.etcd_dir().to_owned(),
         linker: "-s -w".to_owned(),
     };
+    let restic = Program {
+        name: "restic",
+        module: "restic",
+        what: What::Command("github.com/restic/restic/cmd/restic"),
+        folder: lifeboat_reference::cache_root().join(format!("restic-{}", restic_release())),
+        linker: "-s -w".to_owned(),
+    };
     vec![
         etcd,
+        restic,
         kubernetes("kube-apiserver", What::Command("k8s.io/kubernetes/cmd/kube-apiserver")),
         kubernetes("kubectl", What::Command("k8s.io/kubernetes/cmd/kubectl")),
         kubernetes("kube-controller-manager", What::Command("k8s.io/kubernetes/cmd/kube-controller-manager")),
         kubernetes("e2e.test", What::Tests("k8s.io/kubernetes/test/e2e")),
     ]
+}
+
+/// The release of restic that its module names.
+fn restic_release() -> &'static str {
+    include_str!("../../tools/restic/go.mod")
+        .lines()
+        .find_map(|line| line.trim().trim_start_matches("require ").strip_prefix("github.com/restic/restic v"))
+        .expect("invariant: tools/restic/go.mod requires restic")
 }
 
 fn build(program: &Program) -> Result<()> {
