@@ -46,6 +46,15 @@ pub const ENABLE_DIFF: &str = "drplacementcontrol.ramendr.openshift.io/enable-di
 /// On a DRPlacementControl and its group: set by older hubs; keeps claims when the group is deleted.
 /// Read only: claims are kept anyway.
 pub const DO_NOT_DELETE_PVC: &str = "drplacementcontrol.ramendr.openshift.io/do-not-delete-pvc";
+/// On a group: set by the hub; a whole number that grows with every change of role. A lower one than was seen is refused.
+/// Ours, not known to peers.
+pub const EPOCH: &str = "ramendr.openshift.io/epoch";
+/// On a group: set by the hub or the user; "true" says that the application was never deployed before, so that stores without a
+/// record, or out of reach, hide nothing. Ours, not known to peers.
+pub const FIRST_DEPLOYMENT: &str = "ramendr.openshift.io/first-deployment";
+/// On a group that is being deleted: set by the user; names of stores, with commas, whose records may be left behind. Ours, not
+/// known to peers.
+pub const ABANDON_STORES: &str = "ramendr.openshift.io/abandon-stores";
 
 // --- DRCluster: input for a fence without a class ---
 
@@ -114,6 +123,12 @@ pub const MARKED_FOR_DELETION: &str = "ramendr.io/marked-for-deletion";
 pub const RGD_DO_NOT_DELETE: &str = "rgd.ramendr.openshift.io/do-not-delete";
 /// On a Velero backup: set by the group; the group's generation at the time of the capture.
 pub const VRG_GENERATION: &str = "ramendr.openshift.io/vrg-generation";
+/// On a receiver: set by the group; the image that its claim shall be brought back to before it is used. Ours, not known to peers.
+pub const ROLL_BACK_TO: &str = "ramendr.openshift.io/roll-back-to";
+/// On a receiver: set by the mover; the image that its claim was brought back to. Ours, not known to peers.
+pub const ROLLED_BACK_TO: &str = "ramendr.openshift.io/rolled-back-to";
+/// On an image: set by the group; the claim that it is an image of. Ours, not known to peers.
+pub const IMAGE_OF: &str = "ramendr.openshift.io/image-of";
 /// On a workload: set by a scale hook; how many replicas it had before.
 pub const SCALE_HOOK_REPLICAS: &str = "ramendr.io/scale-hook-replicas-count";
 /// On a virtual machine: set by its owner; its static addresses.

@@ -16,3 +16,16 @@ pub const REASON_ERROR: &str = "Error";
 
 /// Value of the claim annotation for the state of a copy: it waits for its trigger.
 pub const COPY_STATUS_WAITING_FOR_TRIGGER: &str = "WaitingForTrigger";
+
+/// Key of `status.external` of a sender or receiver: who carries it out. Ours, not known to peers.
+pub const EXTERNAL_EXECUTOR: &str = "executor";
+/// Value of [`EXTERNAL_EXECUTOR`]: our own mover.
+pub const EXECUTOR_LIFEBOAT: &str = "lifeboat";
+/// Key of `status.external` of a sender: the manual trigger whose copy the receiver has confirmed as complete and cut after the trigger.
+/// Ours, not known to peers.
+pub const EXTERNAL_ECHO: &str = "echo";
+
+/// Manual trigger of a sender that stops its schedule.
+pub const TRIGGER_PREPARE: &str = "PREPARE-FOR-FINAL-SYNC-STOP-SCHEDULING";
+/// How the manual trigger of a last copy begins.
+pub const TRIGGER_FINAL: &str = "vrg-final-sync";

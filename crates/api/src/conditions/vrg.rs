@@ -22,6 +22,8 @@ pub const TYPE_GLOBAL_STATE: &str = "GlobalState";
 pub const TYPE_GLOBAL_SECONDARY: &str = "GlobalSecondary";
 /// Whether the storage has told the volumes' ids at the peer.
 pub const TYPE_DESTINATION_INFO_AVAILABLE: &str = "DestinationInfoAvailable";
+/// The four conditions of old in one word: whether the group does all that it is asked to.
+pub const TYPE_AVAILABLE: &str = "Available";
 
 /// On a claim: whether its sender is set up.
 pub const TYPE_REPLICATION_SOURCE_SETUP: &str = "ReplicationSourceSetup";

@@ -46,7 +46,7 @@ pub use volsync::{
     MoverConfig, RsyncTls, VolSyncDestination, VolSyncDestinationInfo, VolSyncSource, VolSyncSpec,
 };
 pub use vrg::{
-    AsyncMode, CaptureToRecoverFrom, KubeObjectProtection, KubeObjectProtectionStatus, RecipeRef,
+    AsyncMode, Blocker, CaptureToRecoverFrom, KubeObjectProtection, KubeObjectProtectionStatus, RecipeRef,
     ReplicationState, SyncMode, VolumeReplicationGroup, VolumeReplicationGroupSpec,
     VolumeReplicationGroupStatus, VrgState,
 };

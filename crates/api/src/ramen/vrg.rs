@@ -241,6 +241,38 @@ pub struct VolumeReplicationGroupStatus {
     /// Static addresses found on the group's resources.
     #[serde(rename = "staticIPDiscovery", skip_serializing_if = "Option::is_none")]
     pub static_ip_discovery: Option<StaticIpDiscovery>,
+
+    /// The highest epoch that was seen here; it never falls. Ours, not known to peers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<i64>,
+
+    /// The epoch at which the group became primary here; absent while it is not. Ours, not known to peers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub primary_epoch: Option<i64>,
+
+    /// What is waited for, and since when. Ours, not known to peers.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub blockers: Vec<Blocker>,
+}
+
+/// Something that a group waits for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(!default)]
+pub struct Blocker {
+    /// What, in one word.
+    pub reason: String,
+
+    /// What, as a sentence.
+    pub message: String,
+
+    /// Since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
+
+    /// The claim that waits; absent where it is the whole group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pvc: Option<String>,
 }
 
 wire_enum! {

@@ -1,0 +1,1 @@
+//! Protects one application's volumes on one cluster: the controller of VolumeReplicationGroup.
