@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
-pub use table::{MountPoint, mount_points};
+pub use table::{MountPoint, is_shown_elsewhere, mount_points};
 
 /// Looking at a device takes no longer than this, unless the device does not answer.
 const LOOK_DEADLINE: Duration = Duration::from_secs(30);
@@ -94,10 +94,10 @@ impl Filesystem {
         }
     }
 
-    /// Whether a copy of a device must get an identity of its own before it can be mounted beside its origin. The kernel takes two devices
-    /// with the same btrfs for parts of one filesystem, and before Linux 6.7 refuses the second; see [`Mounts::give_own_identity`].
+    /// Whether a snapshot must be writable, and taken while the mounted origin is [frozen](Mounts::freeze), to be read beside its origin. LVM
+    /// freezes ext4 and xfs by itself; it does not find btrfs, whose snapshot may also need an identity of its own (see [`Mounts::mount_snapshot`]).
     #[must_use]
-    pub fn needs_own_identity(self) -> bool {
+    pub fn needs_help_for_snapshots(self) -> bool {
         self == Self::Btrfs
     }
 
@@ -114,7 +114,7 @@ impl Filesystem {
     }
 
     fn grow(self, device: &Path, target: &Path) -> Vec<String> {
-        let words = match self {
+        match self {
             Self::Ext4 => vec!["resize2fs".to_owned(), text(device)],
             Self::Xfs => vec!["xfs_growfs".to_owned(), text(target)],
             Self::Btrfs => ["btrfs", "filesystem", "resize", "max"]
@@ -122,8 +122,7 @@ impl Filesystem {
                 .into_iter()
                 .chain([text(target)])
                 .collect(),
-        };
-        words
+        }
     }
 }
 
@@ -289,9 +288,44 @@ impl<T: RunTool> Mounts<T> {
         self.succeeds(&filesystem.grow(device, target), &doing).await
     }
 
-    /// Gives a writable copy of an unmounted btrfs another identity, so that it can be mounted beside its origin. Only the superblock
-    /// is rewritten, whatever the size.
-    pub async fn give_own_identity(&self, device: &Path) -> Result<(), MountError> {
+    /// Mounts a snapshot to read it, whether or not its origin is mounted. A snapshot of btrfs has to be writable: where the kernel
+    /// refuses a second device with the same identity (before Linux 6.7), it gets one of its own.
+    pub async fn mount_snapshot(
+        &self,
+        device: &Path,
+        target: &Path,
+        filesystem: Filesystem,
+    ) -> Result<(), MountError> {
+        let first = self.mount(device, target, filesystem, Purpose::ReadSnapshot, &[]).await;
+        if first.is_ok() || filesystem != Filesystem::Btrfs {
+            return first;
+        }
+        self.give_own_identity(device).await?;
+        self.mount(device, target, filesystem, Purpose::ReadSnapshot, &[]).await
+    }
+
+    /// Brings a mounted filesystem to rest, with everything on the device, and holds its writers until [`Self::thaw`]. Whoever
+    /// freezes must thaw whatever happens: after a crash, thaw before anything else.
+    pub async fn freeze(&self, target: &Path) -> Result<(), MountError> {
+        let argv = ["fsfreeze".to_owned(), "-f".to_owned(), text(target)];
+        self.succeeds(&argv, &format!("freezing {}", target.display())).await
+    }
+
+    /// Lets writers go on; one that is not frozen is fine.
+    pub async fn thaw(&self, target: &Path) -> Result<(), MountError> {
+        let argv = ["fsfreeze".to_owned(), "-u".to_owned(), text(target)];
+        let doing = format!("thawing {}", target.display());
+        let (code, _, stderr) = self.started(&argv, None, &doing).await?;
+        if code == 0 || stderr.contains("Invalid argument") {
+            Ok(())
+        } else {
+            Err(failed(&argv, &doing, code, &stderr))
+        }
+    }
+
+    /// Gives a writable copy of an unmounted btrfs another identity. Only the superblock is rewritten, whatever the size. The copy must
+    /// have no log to replay, so it must have been taken from an unmounted or frozen origin: otherwise it cannot be mounted afterwards.
+    async fn give_own_identity(&self, device: &Path) -> Result<(), MountError> {
         let doing = format!("giving the btrfs on {} an identity of its own", device.display());
         let argv = ["btrfstune", "-f", "-m"]
             .map(str::to_owned)

@@ -14,6 +14,7 @@ use super::DirectoryClass;
 use super::copy::{Copied, Vanished, copy_tree};
 use super::gate::Gate;
 use super::meta::{Meta, sync_folder};
+use crate::mount::is_shown_elsewhere;
 use crate::{Access, AccessMode, Capacity, Consistency, Create, Error, Snapshot, Volume};
 use parking_lot::Mutex;
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with, statvfs, syncfs};
@@ -193,6 +194,13 @@ impl Open {
             }
             state.take_number()
         };
+        // What cannot be looked at (the folder was removed by hand) is not mounted either.
+        if self.folder(name).exists()
+            && is_shown_elsewhere(&self.folder(name)).map_err(|error| Error::Transient(error.to_string()))?
+        {
+            let detail = "a mount shows it, or is on it; unmount that first".to_owned();
+            return Err(Error::Busy { name: name.to_owned(), detail });
+        }
         let trash = self.class.path.join("trash").join(number.to_string());
         match fs::rename(self.folder(name), &trash) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {

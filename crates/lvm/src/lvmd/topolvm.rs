@@ -149,7 +149,7 @@ async fn room(lvm: &dyn Lvm) -> Result<pb::WatchResponse, Status> {
                 response.items.push(item(class.name, &capacity));
             }
             Err(error) => {
-                tracing::warn!(class = class.name, %error, "watchers are not told of this device class")
+                tracing::warn!(class = class.name, %error, "watchers are not told of this device class");
             }
         }
     }

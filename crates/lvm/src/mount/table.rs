@@ -3,7 +3,7 @@
 use super::MountError;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,24 @@ pub struct MountPoint {
 pub fn mount_points() -> Result<Vec<MountPoint>, MountError> {
     let text = std::fs::read("/proc/self/mountinfo").map_err(|error| MountError::Table(error.to_string()))?;
     Ok(text.split(|byte| *byte == b'\n').filter_map(parse).collect())
+}
+
+/// Whether a folder, or something in it, is shown at another place by a bind mount, or has something mounted on it.
+pub fn is_shown_elsewhere(folder: &Path) -> Result<bool, MountError> {
+    let folder = folder.canonicalize().map_err(|error| MountError::Table(error.to_string()))?;
+    Ok(shown_elsewhere(&mount_points()?, &folder))
+}
+
+fn shown_elsewhere(points: &[MountPoint], folder: &Path) -> bool {
+    if points.iter().any(|point| point.target.starts_with(folder)) {
+        return true;
+    }
+    // The mount that the folder is on: of the deepest ones the last, which lies on top.
+    let above = points.iter().filter(|point| folder.starts_with(&point.target));
+    let Some(home) = above.max_by_key(|point| point.target.components().count()) else { return false };
+    let Ok(below) = folder.strip_prefix(&home.target) else { return false };
+    let inside = home.root.join(below);
+    points.iter().any(|point| point.device == home.device && point.root.starts_with(&inside))
 }
 
 /// Lines look like `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`.
@@ -76,35 +94,56 @@ mod tests {
 
     #[test]
     fn lines_of_the_kernel_are_read() {
-        let check = |line: &str, expected: Option<(&str, &str, &str, &str, (u32, u32), bool)>| {
-            let read = parse(line.as_bytes());
-            let read = read.as_ref().map(|point| {
-                (
-                    point.target.to_str().unwrap(),
-                    point.source.to_str().unwrap(),
-                    point.root.to_str().unwrap(),
-                    point.filesystem.as_str(),
-                    point.device,
-                    point.read_only,
-                )
+        let check = |line: &str, expected: Option<[&str; 5]>| {
+            let read = parse(line.as_bytes()).map(|point| {
+                let (major, minor) = point.device;
+                let mode = if point.read_only { "ro" } else { "rw" };
+                let path = |path: &PathBuf| path.to_str().unwrap().to_owned();
+                let device = format!("{} {major}:{minor} {mode}", point.filesystem);
+                [path(&point.target), path(&point.source), path(&point.root), device]
+            });
+            let expected = expected.map(|[target, source, root, filesystem, device]| {
+                [target.to_owned(), source.to_owned(), root.to_owned(), format!("{filesystem} {device}")]
             });
             assert_eq!(read, expected, "{line}");
         };
         check(
             "36 35 253:3 / /mnt/data rw,relatime shared:1 - ext4 /dev/mapper/g-a rw",
-            Some(("/mnt/data", "/dev/mapper/g-a", "/", "ext4", (253, 3), false)),
+            Some(["/mnt/data", "/dev/mapper/g-a", "/", "ext4", "253:3 rw"]),
         );
         check(
             r"40 35 0:33 /volumes/a /mnt/with\040space\134 ro,nosuid - xfs /dev/g/a rw,attr2",
-            Some((r"/mnt/with space\", "/dev/g/a", "/volumes/a", "xfs", (0, 33), true)),
+            Some([r"/mnt/with space\", "/dev/g/a", "/volumes/a", "xfs", "0:33 ro"]),
         );
         check(
             "41 35 0:34 / /mnt/many ro master:1 shared:7 unbindable - btrfs /dev/g/b rw",
-            Some(("/mnt/many", "/dev/g/b", "/", "btrfs", (0, 34), true)),
+            Some(["/mnt/many", "/dev/g/b", "/", "btrfs", "0:34 ro"]),
         );
         check("", None);
         check("36 35 98:0 / /x rw", None);
         check("36 35 nonsense / /x rw - ext4 /dev/x rw", None);
+    }
+
+    #[test]
+    fn a_folder_that_is_shown_elsewhere_is_found() {
+        let table = [
+            "1 0 8:1 / / rw - ext4 /dev/root rw",
+            "2 1 253:3 / /data rw - xfs /dev/g/a rw",
+            "3 1 253:3 /volumes/bound /mnt/pod rw - xfs /dev/g/a rw",
+            "4 1 8:1 /volumes/other /mnt/else rw - ext4 /dev/root rw",
+            "5 1 0:9 / /data/volumes/covered/data/in rw - tmpfs tmpfs rw",
+        ];
+        let points: Vec<MountPoint> = table.iter().filter_map(|line| parse(line.as_bytes())).collect();
+        let check = |folder: &str, expected| {
+            assert_eq!(shown_elsewhere(&points, Path::new(folder)), expected, "{folder}");
+        };
+        check("/data/volumes/bound", true);
+        check("/data/volumes", true);
+        check("/data/volumes/free", false);
+        check("/data/volumes/boundary", false);
+        check("/data/volumes/covered", true);
+        check("/data/volumes/other", false);
+        check("/volumes/other", true);
     }
 
     #[test]

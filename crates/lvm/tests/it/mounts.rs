@@ -35,17 +35,21 @@ async fn snapshot_beside_its_origin(filesystem: Filesystem) {
             .await
             .unwrap();
         assert!(is_mounted_or_open(&device(&origin)).unwrap());
-        // Not synced: LVM freezes the filesystem for the moment of the snapshot.
         fs::write(origin_at.join("file"), "before").unwrap();
-
-        let mode = if filesystem.needs_own_identity() { AccessMode::ReadWrite } else { AccessMode::ReadOnly };
-        let wanted = Snapshot { short_lived, ..copy(class, "s", "a", mode) };
-        let taken = storage.snapshot(wanted).await.unwrap().volume;
+        let wanted = Snapshot { short_lived, ..copy(class, "s", "a", AccessMode::ReadOnly) };
+        let taken = if filesystem.needs_help_for_snapshots() {
+            fs::File::open(origin_at.join("file")).unwrap().sync_all().unwrap();
+            mounts.freeze(origin_at).await.unwrap();
+            let taken = storage.snapshot(Snapshot { mode: AccessMode::ReadWrite, ..wanted }).await;
+            mounts.thaw(origin_at).await.unwrap();
+            mounts.thaw(origin_at).await.unwrap();
+            taken.unwrap().volume
+        } else {
+            // Nothing is synced: LVM freezes the filesystem for the moment of the snapshot.
+            storage.snapshot(wanted).await.unwrap().volume
+        };
         fs::write(origin_at.join("file"), "after").unwrap();
-        if filesystem.needs_own_identity() {
-            mounts.give_own_identity(&device(&taken)).await.unwrap();
-        }
-        mounts.mount(&device(&taken), copy_at, filesystem, Purpose::ReadSnapshot, &[]).await.unwrap();
+        mounts.mount_snapshot(&device(&taken), copy_at, filesystem).await.unwrap();
         assert_eq!(fs::read_to_string(copy_at.join("file")).unwrap(), "before", "{class}");
         assert_eq!(fs::read_to_string(origin_at.join("file")).unwrap(), "after", "{class}");
         assert!(fs::write(copy_at.join("file"), "no").is_err(), "a snapshot is only read");
