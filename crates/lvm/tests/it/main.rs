@@ -4,6 +4,7 @@
 
 mod dir;
 mod fake;
+mod go_client;
 mod lvm2;
 mod lvmd;
 mod mounts;
