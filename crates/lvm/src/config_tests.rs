@@ -1,3 +1,5 @@
+//! The configuration file, key by key and fault by fault.
+
 use super::*;
 
 fn check_fault(text: &str, expected: &str) {

@@ -166,6 +166,8 @@ pub enum TroubleKind {
     PoolFilling,
     /// A thin pool is so full that nothing new is made in it.
     PoolFull,
+    /// A removed volume still takes room, since its bytes could not be wiped.
+    Leftover,
     /// A change to the volume group has been running for very long and is left alone, since stopping it could do harm.
     Wedged,
 }
@@ -174,7 +176,8 @@ impl TroubleKind {
     /// The kind that calls itself so in debug output; what is not known is taken for the worst.
     #[must_use]
     pub(crate) fn named(name: &str) -> Self {
-        let all = [Self::Unusable, Self::Degraded, Self::PoolFilling, Self::PoolFull, Self::Wedged];
+        let all =
+            [Self::Unusable, Self::Degraded, Self::PoolFilling, Self::PoolFull, Self::Leftover, Self::Wedged];
         all.into_iter().find(|kind| format!("{kind:?}") == name).unwrap_or(Self::Unusable)
     }
 

@@ -47,6 +47,11 @@ impl Storage {
         self.lvm.tend().await;
     }
 
+    /// Finishes what a crash left, and waits until it is done.
+    pub async fn recover(&self) {
+        self.lvm.recover().await;
+    }
+
     /// The back end of a class, and the class's own name.
     fn of<'a>(&'a self, class: &'a str) -> Result<(&'a dyn Lvm, &'a str), Error> {
         let name = match (class, &self.default) {

@@ -162,6 +162,17 @@ impl Group {
         })
     }
 
+    /// Starts something that nobody waits for; a failure is told in the log.
+    #[expect(clippy::disallowed_methods, reason = "a change must outlive whoever started it")]
+    pub(super) fn go_on(&self, work: impl Future<Output = Result<(), Error>> + Send + 'static) {
+        let group = self.name.clone();
+        tokio::spawn(async move {
+            if let Err(error) = work.await {
+                tracing::warn!(group, %error, "finishing what was left over");
+            }
+        });
+    }
+
     /// Runs one changing command; only from within [`Self::change`].
     pub(super) async fn mutate(&self, arguments: Vec<String>) -> Result<Output, Error> {
         let what = arguments.first().cloned().unwrap_or_default();
@@ -198,6 +209,13 @@ impl Group {
     pub(super) fn hide(self: &Arc<Self>, name: &str) -> Option<Hidden> {
         let taken = self.hidden.lock().insert(name.to_owned());
         taken.then(|| Hidden { group: self.clone(), name: name.to_owned() })
+    }
+}
+
+impl Group {
+    /// Whether this process works on a hidden volume.
+    pub(super) fn hides(&self, name: &str) -> bool {
+        self.hidden.lock().contains(name)
     }
 }
 

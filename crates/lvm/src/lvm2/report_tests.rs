@@ -1,3 +1,5 @@
+//! What LVM prints, in all its dialects, and what is no report at all.
+
 use super::*;
 
 fn check(text: &str, expected: Result<Option<Report>, Unreadable>) {

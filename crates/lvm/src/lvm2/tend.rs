@@ -11,12 +11,19 @@ use std::sync::Arc;
 /// LVM makes no larger metadata volume.
 const LARGEST_METADATA: u64 = 16 << 30;
 
+/// Whether somebody waits for the wiping of removed volumes.
+#[derive(Clone, Copy)]
+enum Wiping {
+    IsWaitedFor,
+    GoesOn,
+}
+
 impl Lvm2 {
     /// Finishes what a crash left: removes volumes that were still being made, goes on with wiping removed ones, and activates those
     /// of our volumes that came up inactive. Trouble with one group is told in the log and in [`health`](crate::Lvm::health).
     pub async fn recover(&self) {
         for served in self.classes.values() {
-            if let Err(error) = served.recover().await {
+            if let Err(error) = served.recover(Wiping::IsWaitedFor).await {
                 tracing::warn!(class = served.class.name, %error, "what a crash may have left is not cleared yet");
             }
         }
@@ -31,7 +38,8 @@ impl Lvm2 {
             }
             let tended = async {
                 served.group.fresh().await?;
-                served.recover().await?;
+                // Others must not wait for a large volume to be wiped.
+                served.recover(Wiping::GoesOn).await?;
                 served.extend_pool().await
             };
             if let Err(error) = tended.await {
@@ -50,7 +58,7 @@ impl Lvm2 {
 }
 
 impl Served {
-    async fn recover(self: &Arc<Self>) -> Result<(), Error> {
+    async fn recover(self: &Arc<Self>, wiping: Wiping) -> Result<(), Error> {
         let report = self.group.report().await?;
         for (name, row) in report.volumes.iter().filter(|(_, row)| self.class.holds(row)) {
             if !row.tags.contains(OWNED) {
@@ -58,9 +66,11 @@ impl Served {
             }
             if name.starts_with(REMOVED) {
                 // Not ours to finish while this process is at it.
-                if let Some(hidden) = self.group.hide(name) {
-                    let finish = self.clone().finish_removal(hidden);
-                    self.group.detached(finish).await?;
+                let Some(hidden) = self.group.hide(name) else { continue };
+                let finish = self.clone().finish_removal(hidden);
+                match wiping {
+                    Wiping::IsWaitedFor => self.group.detached(finish).await?,
+                    Wiping::GoesOn => self.group.go_on(finish),
                 }
             } else if name.starts_with(STAGED) {
                 self.clear_staged(name.clone()).await?;
@@ -129,6 +139,15 @@ impl Served {
                 self.group.name, report.missing
             );
             found.push(trouble(TroubleKind::Degraded, message));
+        }
+        let stuck = |(name, row): &(&String, &Row)| {
+            name.starts_with(REMOVED) && self.class.holds(row) && !self.group.hides(name)
+        };
+        if let Some((name, _)) = report.volumes.iter().find(stuck) {
+            let message = format!(
+                "the removed volume {name:?} could not be wiped and still takes room: see that its device can be written to, or set wipe: none"
+            );
+            found.push(trouble(TroubleKind::Leftover, message));
         }
         match (&self.class.kind, self.class.pool(&report)) {
             (_, Err(error)) => found.push(trouble(TroubleKind::Unusable, error.to_string())),

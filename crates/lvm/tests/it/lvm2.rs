@@ -154,8 +154,13 @@ async fn a_wipe_that_failed_is_tried_again() {
     fake.fault("wipe", Fault::Unstartable);
     assert!(matches!(lvm.remove("thick", "a").await, Err(Error::Transient(_))));
     assert!(fake.state.lock().volumes.contains_key("lb.removed.a"));
+    let [trouble] = &lvm.health().await[..] else { panic!("one trouble") };
+    assert_eq!((trouble.class.as_str(), trouble.kind), ("thick", TroubleKind::Leftover));
     lvm.tend().await;
-    assert!(fake.state.lock().volumes.is_empty());
+    while !fake.state.lock().volumes.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(lvm.health().await, []);
 }
 
 #[tokio::test]

@@ -160,7 +160,7 @@ async fn check() {
     // Nothing in the machine activates volumes by itself; ours are our own business.
     run(&["lvchange", "-a", "y", "g/pool"]);
     let (storage, _) = open(usize::MAX);
-    storage.tend().await;
+    storage.recover().await;
     let mut names: Vec<String> = run(&["lvs", "--noheadings", "-o", "lv_name", "g"])
         .split_whitespace()
         .map(str::to_owned)
