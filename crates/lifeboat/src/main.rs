@@ -6,6 +6,8 @@ mod crds;
 mod explain;
 mod lvmd;
 mod metrics;
+mod node;
+mod process;
 mod up;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -31,6 +33,8 @@ enum Command {
     Binder(binder::Args),
     /// Serve node storage to TopoLVM's clients and to our own, on a unix socket.
     Lvmd(lvmd::Args),
+    /// Look after the volumes of one node: make, grow, back up, restore and remove them.
+    Node(node::Args),
     /// Say in plain words why something is as it is.
     Explain(explain::Args),
     /// Print the custom resource definitions as YAML.
@@ -49,6 +53,7 @@ fn main() -> ExitCode {
         Command::Up(args) => up::run(args).map(done),
         Command::Binder(args) => binder::run(&args).map(done),
         Command::Lvmd(args) => lvmd::run(&args).map(done),
+        Command::Node(args) => node::run(&args).map(done),
         Command::Explain(args) => explain::run(args),
         Command::Crds(args) => crds::run(&args).map(done),
     };

@@ -21,25 +21,21 @@ impl LocalFilesystems {
     }
 
     async fn mount_for(&self, device: &Path, at: &Path, purpose: Purpose) -> Result<(), MountError> {
-        let found = self.on(device).await?;
-        let (filesystem, purpose) = match purpose {
+        match purpose {
             Purpose::Backup => {
-                let filesystem = found.ok_or_else(|| MountError::Unknown("nothing".to_owned()))?;
-                if filesystem.needs_own_identity() {
-                    self.0.give_own_identity(device).await?;
-                }
-                (filesystem, Use::ReadSnapshot)
+                let filesystem =
+                    self.on(device).await?.ok_or_else(|| MountError::Unknown("nothing".to_owned()))?;
+                self.0.mount_snapshot(device, at, filesystem).await
             }
             Purpose::Restore { filesystem, make } => {
-                let wanted = Filesystem::named(&filesystem)?;
+                let filesystem = Filesystem::named(&filesystem)?;
                 // What is on a device that we did not format is an earlier owner's.
                 if make {
-                    self.0.make(wanted, device, &[]).await?;
+                    self.0.make(filesystem, device, &[]).await?;
                 }
-                (wanted, Use::Use)
+                self.0.mount(device, at, filesystem, Use::Use, &[]).await
             }
-        };
-        self.0.mount(device, at, filesystem, purpose, &[]).await
+        }
     }
 }
 
@@ -76,6 +72,6 @@ impl Filesystems for LocalFilesystems {
 
     async fn copy_must_be_writable(&self, device: &Path) -> Result<bool, Error> {
         let found = self.0.probe(device).await.map_err(said)?;
-        Ok(found.is_some_and(|found| Filesystem::named(&found).is_ok_and(Filesystem::needs_own_identity)))
+        Ok(found.is_some_and(|found| Filesystem::named(&found) == Ok(Filesystem::Btrfs)))
     }
 }

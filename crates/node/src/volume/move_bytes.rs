@@ -33,7 +33,11 @@ pub(crate) fn content(found: &Volume, mount: Option<PathBuf>) -> Content {
     match (&found.access, mount) {
         (Access::Directory(path), _) => Content::Files(path.clone()),
         (Access::Device(_), Some(mount)) => Content::Files(mount),
-        (Access::Device(path), None) => Content::Device { path: path.clone(), size: found.size },
+        // LVM's names are links to the devices, and the mover follows none.
+        (Access::Device(path), None) => {
+            let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+            Content::Device { path, size: found.size }
+        }
     }
 }
 

@@ -2,5 +2,6 @@
 
 mod crash;
 pub(crate) mod ground;
+mod on_lvm;
 mod rules;
 mod stories;

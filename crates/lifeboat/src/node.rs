@@ -1,0 +1,105 @@
+//! `lifeboat node`: the volumes of one node, made, grown, backed up, restored and removed; and the room that is left, told to the
+//! scheduler.
+
+use crate::cluster::Target;
+use crate::process::{identity, signals};
+use anyhow::{Context as _, bail};
+use lifeboat_engine::{Clock, Settings};
+use lifeboat_lvm::{Config as Classes, Lvm, Program, Remote, Storage};
+use lifeboat_mover::Rustic;
+use lifeboat_node::LocalFilesystems;
+use lifeboat_node::volume::{Config, Parts, agent};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How often the storage in this process is looked after.
+const TEND_EVERY: Duration = Duration::from_secs(30);
+
+/// Options of `lifeboat node`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    target: Target,
+    /// The node whose disks these are.
+    #[arg(long, value_name = "NAME", env = "NODE_NAME")]
+    node_name: String,
+    /// Use the lvmd that serves this socket.
+    #[arg(long, value_name = "PATH", default_value = lifeboat_lvm::DEFAULT_SOCKET, conflicts_with = "embed_lvmd")]
+    lvmd_socket: PathBuf,
+    /// Do lvmd's work in this process, with this configuration.
+    #[arg(long, value_name = "FILE")]
+    embed_lvmd: Option<PathBuf>,
+    /// Namespace of a SnapshotBackupStorage that a snapshot class names without one.
+    #[arg(long, value_name = "NAME", env = "POD_NAMESPACE", default_value = "lifeboat-system")]
+    namespace: String,
+    /// Folder for the mounts that backups and restores need; whatever is mounted below it is ours.
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/lifeboat/mounts")]
+    mounts: PathBuf,
+    /// Backups and restores at once.
+    #[arg(long, value_name = "COUNT", default_value_t = 2)]
+    jobs: usize,
+}
+
+/// Serves the node until Ctrl-C or SIGTERM.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
+    runtime.block_on(serve(args))
+}
+
+async fn serve(args: &Args) -> anyhow::Result<()> {
+    if args.jobs == 0 {
+        bail!("--jobs must be at least 1: with none, no backup would ever begin");
+    }
+    let config = args.target.config().await?;
+    let client = kube::Client::try_from(config).context("making a client of the cluster")?;
+    client.apiserver_version().await.context("reaching the cluster")?;
+    let embedded = args.embed_lvmd.as_deref().map(open).transpose()?;
+    let lvm: Arc<dyn Lvm> = match &embedded {
+        Some(storage) => storage.clone(),
+        None => Arc::new(Remote::new(&args.lvmd_socket)),
+    };
+    let parts = Parts {
+        lvm: lvm.clone(),
+        mover: Arc::new(Rustic::new()),
+        filesystems: Arc::new(LocalFilesystems::new()),
+    };
+    let config = Config {
+        node: args.node_name.clone(),
+        process: identity(),
+        namespace: args.namespace.clone(),
+        jobs_at_once: args.jobs,
+        mounts: args.mounts.clone(),
+    };
+    let (clock, settings) = (Clock::system(), Settings::default());
+    let reporter =
+        lifeboat_node::capacity::reporter(client.clone(), clock.clone(), settings, lvm, &args.node_name);
+    let agent = agent(client, clock, settings, parts, config);
+    let stop = CancellationToken::new();
+    let signals = signals(stop.clone())?;
+    let tend = async {
+        let Some(storage) = &embedded else { return std::future::pending().await };
+        loop {
+            storage.tend().await;
+            tokio::time::sleep(TEND_EVERY).await;
+        }
+    };
+    let work = async {
+        tokio::join!(agent.run(stop.clone().cancelled_owned()), reporter.run(stop.clone().cancelled_owned()));
+    };
+    tokio::select! {
+        () = work => Ok(()),
+        () = signals => Ok(()),
+        () = tend => Ok(()),
+    }
+}
+
+fn open(file: &std::path::Path) -> anyhow::Result<Arc<Storage>> {
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("reading the configuration {}", file.display()))?;
+    let classes = Classes::read(&text).with_context(|| format!("in {}", file.display()))?;
+    let program = Arc::new(Program { prefix: classes.prefix.clone() });
+    Ok(Arc::new(Storage::open(classes, program).context("opening the device classes")?))
+}
