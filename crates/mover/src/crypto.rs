@@ -33,15 +33,26 @@ impl Seal {
     /// Seals some bytes.
     pub(crate) fn seal(&self, data: &[u8]) -> Result<Vec<u8>, Error> {
         let mut sealed = Vec::with_capacity(data.len() + OVERHEAD);
-        sealed.extend_from_slice(&random::<NONCE>()?);
+        self.seal_into(&mut sealed, random()?, data)?;
+        Ok(sealed)
+    }
+
+    /// Seals some bytes behind others. No two may ever have the same nonce.
+    pub(crate) fn seal_into(
+        &self,
+        sealed: &mut Vec<u8>,
+        nonce: [u8; NONCE],
+        data: &[u8],
+    ) -> Result<(), Error> {
+        sealed.extend_from_slice(&nonce);
+        let start = sealed.len();
         sealed.extend_from_slice(data);
-        let (nonce, body) = sealed.split_at_mut(NONCE);
         let tag = self
             .0
-            .encrypt_in_place_detached(Nonce::from_slice(nonce), &[], body)
+            .encrypt_in_place_detached(Nonce::from_slice(&nonce), &[], &mut sealed[start..])
             .map_err(|_| Error::Invalid("too much to seal in one piece".into()))?;
         sealed.extend_from_slice(&tag);
-        Ok(sealed)
+        Ok(())
     }
 
     /// Opens what was sealed; none where it was not sealed with this key or was changed since.

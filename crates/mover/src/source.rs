@@ -1,7 +1,6 @@
-//! What is backed up, as the engine reads it: a tree of files, or the bytes of a device.
+//! What is backed up: a tree of files, or the bytes of a device.
 //!
-//! The engine leaves out what it cannot read and goes on. Here such a fault is kept in the operation, and no snapshot is written after
-//! one: a backup holds everything or does not exist.
+//! What cannot be read is a fault of the operation, and no snapshot is written after one: a backup holds everything or does not exist.
 
 mod device;
 mod node;
@@ -11,14 +10,12 @@ use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
 
-use rustic_core::{ReadSourceOpen, RusticResult};
-
 use crate::Error;
-use crate::operation::{Operation, carry};
+use crate::operation::Operation;
 
-pub(crate) use device::Device;
+pub(crate) use device::device;
 pub(crate) use node::go;
-pub(crate) use walk::Files;
+pub(crate) use walk::{Files, Listed};
 
 /// Something that can be opened when its turn comes.
 pub(crate) struct Opener {
@@ -37,15 +34,13 @@ enum Length {
     Exactly(u64),
 }
 
-impl ReadSourceOpen for Opener {
-    type Reader = Reader;
-
-    fn open(self) -> RusticResult<Reader> {
+impl Opener {
+    pub(crate) fn open(self) -> Result<Reader, Error> {
         let file = self
             .operation
             .check()
             .and_then(|()| (self.open)())
-            .map_err(|error| carry(self.operation.fail(error)))?;
+            .map_err(|error| self.operation.fail(error))?;
         Ok(Reader { file, length: self.length, what: self.what, operation: self.operation })
     }
 }

@@ -1,4 +1,4 @@
-//! The tree under a directory, in the order that repositories want: names by their bytes, each directory before its content.
+//! The tree under a directory, in the order that repositories want: names by their bytes.
 //!
 //! Every directory and file is opened below the root without following a link, so that a volume whose owner swaps a directory for a
 //! link while it is read gives away nothing but itself. Other file systems mounted below are left out.
@@ -10,14 +10,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustic_core::{ReadSource, ReadSourceEntry, RusticResult};
+use rustic_core::repofile::Node;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, openat2, statat};
 use rustix::io::Errno;
 
 use super::node::{describe, describe_root};
 use super::{Length, Opener};
 use crate::Error;
-use crate::operation::{Operation, carry};
+use crate::operation::Operation;
 
 /// A directory, and the path under which the snapshot shows it.
 pub(crate) struct Files {
@@ -38,24 +38,13 @@ impl Files {
         Ok(Self { root: Arc::new(root), device, path: path.to_owned(), shown: shown.to_owned(), operation })
     }
 
-    fn walk(&self) -> Walk {
-        let files = Self {
-            root: self.root.clone(),
-            device: self.device,
-            path: self.path.clone(),
-            shown: self.shown.clone(),
-            operation: self.operation.clone(),
-        };
-        Walk { files, stack: Vec::new(), begun: false }
-    }
-
     fn fault(&self, below: &Path, error: Errno) -> Error {
         let path = self.path.join(below);
         self.operation.fail(Error::Transient(format!("reading {}: {error}", path.display())))
     }
 
     /// How much there is to read; only a look at the directories.
-    fn measure(&self) -> Result<(u64, u64), Error> {
+    pub(crate) fn measure(&self) -> Result<(u64, u64), Error> {
         let (mut bytes, mut files) = (0, 0);
         let mut folders = vec![PathBuf::new()];
         while let Some(below) = folders.pop() {
@@ -77,102 +66,38 @@ impl Files {
         }
         Ok((bytes, files))
     }
-}
 
-impl ReadSource for Files {
-    type Open = Opener;
-    type Iter = Walk;
-
-    fn size(&self) -> RusticResult<Option<u64>> {
-        let (bytes, files) = self.measure().map_err(carry)?;
-        self.operation.expect(bytes, files);
-        Ok(Some(bytes))
+    /// What the root itself is like.
+    pub(crate) fn root(&self) -> Result<Node, Error> {
+        let name = self.shown.file_name().unwrap_or(OsStr::new(""));
+        describe_root(self.root.as_fd(), name).map_err(|error| self.fault(Path::new(""), error))
     }
 
-    fn entries(&self) -> Walk {
-        self.walk()
-    }
-}
-
-/// One directory that is being read.
-struct Level {
-    folder: OwnedFd,
-    below: PathBuf,
-    names: std::vec::IntoIter<OsString>,
-}
-
-/// Goes through the tree.
-pub(crate) struct Walk {
-    files: Files,
-    stack: Vec<Level>,
-    begun: bool,
-}
-
-impl Iterator for Walk {
-    type Item = RusticResult<ReadSourceEntry<Opener>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if let Err(error) = self.files.operation.check() {
-            // The iterator has to end; the fault is kept where the snapshot would be written.
-            return if std::mem::take(&mut self.stack).is_empty() && self.begun {
-                None
-            } else {
-                self.begun = true;
-                Some(Err(carry(error)))
-            };
+    /// The entries of a directory, in order. What has gone meanwhile is left out.
+    pub(crate) fn list(&self, below: &Path) -> Result<Vec<Listed>, Error> {
+        let (folder, names) = match list(&self.root, below) {
+            Err(Errno::NOENT) => return Ok(Vec::new()),
+            listed => listed.map_err(|error| self.fault(below, error))?,
+        };
+        // A mount point stays as the empty directory that it covers.
+        let stat = rustix::fs::fstat(&folder).map_err(|error| self.fault(below, error))?;
+        if stat.st_dev != self.device {
+            return Ok(Vec::new());
         }
-        if !self.begun {
-            self.begun = true;
-            return Some(self.begin().map_err(|error| carry(self.files.fault(Path::new(""), error))));
+        let mut entries = Vec::with_capacity(names.len());
+        for name in names {
+            self.operation.check()?;
+            let described =
+                describe(folder.as_fd(), &name).map_err(|error| self.fault(&below.join(&name), error))?;
+            entries.extend(described.map(|(node, stat)| Listed { name, node, inode: stat.st_ino }));
         }
-        loop {
-            let level = self.stack.last_mut()?;
-            let Some(name) = level.names.next() else {
-                self.stack.pop();
-                continue;
-            };
-            let below = level.below.join(&name);
-            match self.enter(&name, &below) {
-                Ok(Some(entry)) => return Some(Ok(entry)),
-                Ok(None) => {}
-                Err(error) => return Some(Err(carry(self.files.fault(&below, error)))),
-            }
-        }
-    }
-}
-
-impl Walk {
-    fn begin(&mut self) -> Result<ReadSourceEntry<Opener>, Errno> {
-        let name = self.files.shown.file_name().unwrap_or(OsStr::new(""));
-        let node = describe_root(self.files.root.as_fd(), name)?;
-        let (folder, names) = list(&self.files.root, Path::new(""))?;
-        self.stack.push(Level { folder, below: PathBuf::new(), names: names.into_iter() });
-        Ok(ReadSourceEntry { path: self.files.shown.clone(), node, open: None })
+        Ok(entries)
     }
 
-    /// Describes one entry and goes into it if it is a directory.
-    fn enter(&mut self, name: &OsStr, below: &Path) -> Result<Option<ReadSourceEntry<Opener>>, Errno> {
-        let Some(level) = self.stack.last() else { return Ok(None) };
-        let Some((node, stat)) = describe(level.folder.as_fd(), name)? else { return Ok(None) };
-        let path = self.files.shown.join(below);
-        if node.is_dir() {
-            let (folder, names) = match list(&self.files.root, below) {
-                Err(Errno::NOENT) => return Ok(None),
-                // A mount point stays as the empty directory that it covers.
-                Ok((folder, _)) if stat.st_dev != self.files.device => (folder, Vec::new()),
-                listed => listed?,
-            };
-            self.stack.push(Level { folder, below: below.to_owned(), names: names.into_iter() });
-            return Ok(Some(ReadSourceEntry { path, node, open: None }));
-        }
-        self.files.operation.advance_files(1);
-        let open = node.is_file().then(|| self.opener(below, stat.st_ino));
-        Ok(Some(ReadSourceEntry { path, node, open }))
-    }
-
-    fn opener(&self, below: &Path, inode: u64) -> Opener {
-        let what = self.files.path.join(below).display().to_string();
-        let (root, below, told) = (self.files.root.clone(), below.to_owned(), what.clone());
+    /// How a file is opened when its turn comes.
+    pub(crate) fn opener(&self, below: &Path, inode: u64) -> Opener {
+        let what = self.path.join(below).display().to_string();
+        let (root, below, told) = (self.root.clone(), below.to_owned(), what.clone());
         let open = move || {
             let fault = |error: Errno| Error::Transient(format!("opening {told}: {error}"));
             // Without blocking: a pipe that took the file's place would make us wait for ever.
@@ -185,8 +110,15 @@ impl Walk {
             let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Sequential);
             Ok(File::from(file))
         };
-        Opener { open: Box::new(open), length: Length::Open, what, operation: self.files.operation.clone() }
+        Opener { open: Box::new(open), length: Length::Open, what, operation: self.operation.clone() }
     }
+}
+
+/// One entry of a directory.
+pub(crate) struct Listed {
+    pub(crate) name: OsString,
+    pub(crate) node: Node,
+    pub(crate) inode: u64,
 }
 
 /// Opens something below a directory without following any link.
