@@ -69,8 +69,7 @@ impl Controller for Claims {
                 let now = self.clock.now();
                 // Between the decision and this moment others of this process may have been promised the same bytes.
                 let fits = |held| {
-                    let mut room = office.room(known);
-                    room.held = held;
+                    let room = office.room_holding(known, held);
                     room.free(class, now).is_some_and(|free| free >= size)
                 };
                 let hold = office.desk.promise(name(&*logical), (node, class), size, fits);
@@ -275,8 +274,7 @@ impl Controller for Growth {
                 let known = known.ok_or_else(|| stale(format!("node {node} is gone")))?;
                 let now = self.clock.now();
                 let fits = |held| {
-                    let mut room = office.room(known);
-                    room.held = held;
+                    let room = office.room_holding(known, held);
                     room.free(&class, now).is_some_and(|free| free >= to - from)
                 };
                 let hold = office.desk.promise(&volume, (&node, &class), to - from, fits);

@@ -176,8 +176,13 @@ impl Office {
 
     /// A node and what is promised on it.
     pub fn room(&self, node: Arc<Node>) -> Room {
-        let name = name(&*node).to_owned();
-        Room { volumes: self.by.on_node.get(&name), held: self.desk.held(&name), node }
+        let held = self.desk.held(name(&*node));
+        self.room_holding(node, held)
+    }
+
+    /// The same, for who knows what is just being promised on it.
+    pub fn room_holding(&self, node: Arc<Node>, held: Vec<(String, u64)>) -> Room {
+        Room { volumes: self.by.on_node.get(&name(&*node).to_owned()), held, node }
     }
 
     fn source(&self, claim: &PersistentVolumeClaim) -> SourceView {

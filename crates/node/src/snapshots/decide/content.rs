@@ -18,7 +18,7 @@ use lifeboat_api::topolvm::{AccessType, LogicalVolume, SnapshotOperation, Snapsh
 use lifeboat_engine::{Decision, ObjectKey};
 
 /// How long after a store had nothing it is looked at again.
-const LOOK_AGAIN: SignedDuration = SignedDuration::from_mins(2);
+const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
 
 /// What can be done about a content.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]

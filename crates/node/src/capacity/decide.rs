@@ -1,0 +1,194 @@
+//! What a Node should say about its disks, and what has to be written for that.
+
+use crate::provision::decide::place::capacity_key;
+use crate::provision::words::{COUNTED, DEFAULT_CLASS, DIRECTORY_CLASSES, annotation, name};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Node;
+use lifeboat_api::annotations::CAPACITY_PREFIX;
+use lifeboat_api::labels::TOPOLOGY_NODE;
+use lifeboat_engine::{Decision, Level, Why};
+use lifeboat_lvm::{Capacity, ClassKind, DeviceClass, Error};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+/// How long figures are believed though nobody tells of a change.
+pub const MEASURE_AGAIN: SignedDuration = SignedDuration::from_mins(10);
+/// Volumes named as taken into account, at most.
+const NAMED: usize = 200;
+/// A thin pool that is this full, in percent, is worth a warning.
+const NEARLY_FULL: f64 = 80.0;
+
+/// What the disks said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// The change that it includes.
+    pub change: u64,
+    /// When.
+    pub at: Timestamp,
+    /// Each class.
+    pub classes: Vec<ClassReading>,
+    /// Names of all volumes.
+    pub volumes: BTreeSet<String>,
+    /// Names that were there at the reading before; `None` for the first one of this process.
+    pub known: Option<BTreeSet<String>>,
+}
+
+/// What the disks said of one class.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClassReading {
+    /// The class.
+    pub class: DeviceClass,
+    /// Its room.
+    pub capacity: Result<Capacity, Error>,
+}
+
+/// What a decision needs.
+#[derive(Debug, Clone)]
+pub struct NodeWorld {
+    /// The Node.
+    pub node: Arc<Node>,
+    /// The last reading.
+    pub reading: Option<Reading>,
+    /// The last change that the back end told of.
+    pub change: u64,
+}
+
+/// What can be done.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub enum NodeEffect {
+    /// Asks the disks.
+    Measure,
+    /// Writes what has changed: a merge patch.
+    Publish(Value),
+}
+
+/// What is waited for.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub enum NodeWhy {
+    /// Something changes on disk.
+    NextChange,
+    /// The same, while a thin pool is nearly full.
+    PoolNearlyFull {
+        /// The device class.
+        class: String,
+        /// Used data, in whole steps of five percent.
+        data: u64,
+        /// Used metadata, in whole steps of five percent.
+        metadata: u64,
+    },
+}
+
+impl fmt::Display for NodeWhy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NextChange => f.write_str("the figures are written; the next change on disk changes them"),
+            Self::PoolNearlyFull { class, data, metadata } => write!(
+                f,
+                "the thin pool of device class {class:?} is nearly full: more than {data} % of its data and {metadata} % of its metadata are used; extend it before writes fail"
+            ),
+        }
+    }
+}
+
+impl Why for NodeWhy {
+    fn event(&self) -> Option<Level> {
+        matches!(self, Self::PoolNearlyFull { .. }).then_some(Level::Warning)
+    }
+}
+
+/// What is decided.
+pub type NodeDecision = Decision<NodeEffect, NodeWhy, ()>;
+
+/// Every rule about figures on a Node.
+pub fn decide(world: &NodeWorld, now: Timestamp) -> NodeDecision {
+    let Some(reading) = &world.reading else { return Decision::act([NodeEffect::Measure]) };
+    if reading.change != world.change || now >= reading.at + MEASURE_AGAIN {
+        return Decision::act([NodeEffect::Measure]);
+    }
+    if let Some(patch) = patch(&world.node, reading) {
+        return Decision::act([NodeEffect::Publish(patch)]);
+    }
+    Decision::wait_until(warning(reading).unwrap_or(NodeWhy::NextChange), reading.at + MEASURE_AGAIN)
+}
+
+fn warning(reading: &Reading) -> Option<NodeWhy> {
+    reading.classes.iter().find_map(|class| {
+        let pool = class.capacity.as_ref().ok()?.pool?;
+        if pool.data_percent < NEARLY_FULL && pool.metadata_percent < NEARLY_FULL {
+            return None;
+        }
+        // In steps, so that a pool that fills slowly is told of now and then, not at every write.
+        let step = |percent: f64| {
+            (0..=20_u64).map(|step| step * 5).take_while(|step| *step as f64 <= percent).last()
+        };
+        Some(NodeWhy::PoolNearlyFull {
+            class: class.class.name.clone(),
+            data: step(pool.data_percent).unwrap_or_default(),
+            metadata: step(pool.metadata_percent).unwrap_or_default(),
+        })
+    })
+}
+
+/// The patch that makes a Node say what was read; `None` where it says so already.
+fn patch(node: &Node, reading: &Reading) -> Option<Value> {
+    let mut wanted: BTreeMap<String, Option<String>> = BTreeMap::new();
+    let shown = node.metadata.annotations.clone().unwrap_or_default();
+    for key in shown.keys().filter(|key| key.starts_with(CAPACITY_PREFIX)) {
+        wanted.insert(key.clone(), None);
+    }
+    for class in &reading.classes {
+        let keys = [Some(capacity_key(&class.class.name)), class.class.default.then(|| capacity_key(""))];
+        for key in keys.into_iter().flatten() {
+            match &class.capacity {
+                Ok(capacity) => drop(wanted.insert(key, Some(capacity.free.to_string()))),
+                // A figure that cannot be had now stays as it was: the class itself is there.
+                Err(error) if error.is_transient() => drop(wanted.remove(&key)),
+                Err(_) => {}
+            }
+        }
+    }
+    let default =
+        reading.classes.iter().find(|class| class.class.default).map(|class| class.class.name.clone());
+    wanted.insert(DEFAULT_CLASS.to_owned(), default);
+    let directories = reading.classes.iter().filter(|class| class.class.kind == ClassKind::Directory);
+    let directories: Vec<&str> = directories.map(|class| class.class.name.as_str()).collect();
+    wanted.insert(DIRECTORY_CLASSES.to_owned(), (!directories.is_empty()).then(|| directories.join(",")));
+    let differs = |(key, value): &(&String, &Option<String>)| shown.get(*key) != value.as_ref();
+    let changed: Map<String, Value> =
+        wanted.iter().filter(differs).map(|(key, value)| (key.clone(), json!(value))).collect();
+    let counted = counted(node, reading);
+    let news = counted.as_deref() != annotation(&node.metadata, COUNTED);
+    let label = node.metadata.labels.as_ref().and_then(|labels| labels.get(TOPOLOGY_NODE));
+    let labelled = label.is_some_and(|label| label == name(node));
+    if changed.is_empty() && !news && labelled {
+        return None;
+    }
+    let mut annotations = changed;
+    if news {
+        annotations.insert(COUNTED.to_owned(), json!(counted));
+    }
+    let mut metadata = json!({ "uid": node.metadata.uid, "annotations": annotations });
+    if !labelled {
+        metadata["labels"] = json!({ TOPOLOGY_NODE: name(node) });
+    }
+    Some(json!({ "metadata": metadata }))
+}
+
+/// The volumes to name as taken into account: those that are named and still there, and those that are new.
+fn counted(node: &Node, reading: &Reading) -> Option<String> {
+    let named: Vec<&str> = annotation(&node.metadata, COUNTED).unwrap_or_default().split(',').collect();
+    let mut names: Vec<&str> = named.iter().copied().filter(|name| reading.volumes.contains(*name)).collect();
+    let new = reading.volumes.iter().map(String::as_str).filter(|volume| !named.contains(volume));
+    match &reading.known {
+        Some(known) => names.extend(new.filter(|volume| !known.contains(*volume))),
+        // Nobody knows which are new. Where they are few, naming all of them says most.
+        None if reading.volumes.len() <= NAMED => names.extend(new),
+        None => {}
+    }
+    let fresh = names.len().saturating_sub(NAMED);
+    let text = names[fresh..].join(",");
+    // An empty list still says that this node names what it counts.
+    Some(text)
+}
