@@ -1,5 +1,6 @@
 //! The `lifeboat` binary: subcommands only; every rule lives in the crates below.
 
+mod backup;
 mod binder;
 mod cluster;
 mod crds;
@@ -35,6 +36,8 @@ enum Command {
     Lvmd(lvmd::Args),
     /// Look after the volumes of one node: make, grow, back up, restore and remove them.
     Node(node::Args),
+    /// Look at backup repositories by hand.
+    Backup(backup::Args),
     /// Say in plain words why something is as it is.
     Explain(explain::Args),
     /// Print the custom resource definitions as YAML.
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Command::Binder(args) => binder::run(&args).map(done),
         Command::Lvmd(args) => lvmd::run(&args).map(done),
         Command::Node(args) => node::run(&args).map(done),
+        Command::Backup(args) => backup::run(&args),
         Command::Explain(args) => explain::run(args),
         Command::Crds(args) => crds::run(&args).map(done),
     };
