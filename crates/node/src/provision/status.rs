@@ -99,6 +99,7 @@ impl Why for ClaimWhy {
             Self::FirstConsumer => "WaitForFirstConsumer",
             Self::Populator(_) => "Populator",
             Self::Discarding(_) => "Discarding",
+            Self::NameTaken(_) => "VolumeNameTaken",
             _ => "ProvisioningFailed",
         };
         reason.to_owned()

@@ -1,6 +1,6 @@
 //! A death of the central half at every effect, over each of the ways that end in writes.
 
-use crate::central::{CANARY, GIB, Scene, driver, filled, run_binder, run_central, sized};
+use crate::central::{CANARY, GIB, Scene, driver, filled, run_central, sized};
 use crate::snapshots_stories::{back_up, backups, online, repository, tell};
 use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// The mark of a story's first namespace, which is the same in every telling.
@@ -115,6 +116,7 @@ fn story(name: &str) -> CrashStory<Beside> {
         .expects(Kind::Api)
         .invariant("sound", sound)
         .ends_may_differ()
+        .quiet_for(Duration::from_secs(90))
 }
 
 fn nothing_left(moment: &Moment<'_, Beside>) -> Result<(), String> {

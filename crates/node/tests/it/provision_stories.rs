@@ -7,7 +7,7 @@ use kube::api::{Api, ListParams};
 use lifeboat_api::topolvm::LogicalVolume;
 use lifeboat_api::{annotations, finalizers, labels};
 use lifeboat_node::provision::words::{UNPUBLISHED, annotation, volume_id};
-use lifeboat_testbed::{Cluster, NotYet, on_both};
+use lifeboat_testbed::{NotYet, on_both};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -261,11 +261,11 @@ on_both!(
         let all: Api<LogicalVolume> = Api::all(cluster.client());
         let made = all.create(&Default::default(), &stranger).await.unwrap();
         scene.add_node("a", 5 * GIB).await;
-        scene.event_saying(&scene.mark, "ProvisioningFailed", "of another size").await;
+        scene.event_saying(&scene.mark, "VolumeNameTaken", "of another size").await;
         let left = all.get(&name).await.unwrap();
         assert_eq!((left.metadata.uid.clone(), volume_id(&left)), (made.metadata.uid, None));
+        // When it goes the claim takes its name at once.
         scene.delete(&all, &name).await;
-        scene.gone(&all, &name).await;
         scene.bound("c").await;
     }
 );
