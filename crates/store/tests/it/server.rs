@@ -30,6 +30,14 @@ pub(crate) enum Fault {
     LoseWrite,
     /// Never answers.
     Silence,
+    /// Does as asked: what comes after it happens to later requests.
+    Pass,
+    /// Answers with one bit of the content turned over.
+    Flip,
+    /// Lists the first page and says that this is all.
+    ShortList,
+    /// Writes as if there were no condition.
+    IgnoreCondition,
 }
 
 /// A fault for requests of this method whose path holds this text.
@@ -143,8 +151,47 @@ async fn answer(service: S3Service, state: Arc<Mutex<State>>, request: http::Req
             service.call(request.map(s3s::Body::from)).await.map_err(|error| format!("{error:?}"))?;
             broken()
         }
-        None => Ok(service.call(request.map(s3s::Body::from)).await.map_err(|error| format!("{error:?}"))?),
+        Some(Fault::Flip) => {
+            let (parts, body) = whole(&service, request).await?;
+            let mut body = body.to_vec();
+            if let Some(last) = body.last_mut() {
+                *last ^= 1;
+            }
+            Ok(http::Response::from_parts(parts, s3s::Body::from(bytes::Bytes::from(body))))
+        }
+        Some(Fault::ShortList) => {
+            let (mut parts, body) = whole(&service, request).await?;
+            let text = String::from_utf8_lossy(&body).replace(">true</IsTruncated>", ">false</IsTruncated>");
+            let text = match text.split_once("<NextContinuationToken>") {
+                Some((before, rest)) => {
+                    let after = rest.split_once("</NextContinuationToken>").map_or("", |(_, after)| after);
+                    format!("{before}{after}")
+                }
+                None => text,
+            };
+            parts.headers.remove(http::header::CONTENT_LENGTH);
+            Ok(http::Response::from_parts(parts, s3s::Body::from(text)))
+        }
+        Some(Fault::IgnoreCondition) => {
+            let mut request = request;
+            request.headers_mut().remove(http::header::IF_NONE_MATCH);
+            Ok(service.call(request.map(s3s::Body::from)).await.map_err(|error| format!("{error:?}"))?)
+        }
+        Some(Fault::Pass) | None => {
+            Ok(service.call(request.map(s3s::Body::from)).await.map_err(|error| format!("{error:?}"))?)
+        }
     }
+}
+
+/// The answer as it should be, in one piece.
+async fn whole(
+    service: &S3Service,
+    request: http::Request<Incoming>,
+) -> Result<(http::response::Parts, bytes::Bytes), Box<dyn std::error::Error + Send + Sync>> {
+    let answer = service.call(request.map(s3s::Body::from)).await.map_err(|error| format!("{error:?}"))?;
+    let (parts, body) = answer.into_parts();
+    let body = http_body_util::BodyExt::collect(body).await.map_err(|error| format!("{error:?}"))?.to_bytes();
+    Ok((parts, body))
 }
 
 struct Memory(Arc<Mutex<State>>);
