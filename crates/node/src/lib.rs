@@ -4,8 +4,10 @@
 //! On each node runs `volume` (the LogicalVolumes of that node). Central are `provision` (claims and volumes of our class),
 //! `snapshots` (VolumeSnapshots) and `stores` (SnapshotBackupStorages, and the removal of backups that nobody needs any more).
 
+pub mod capacity;
 pub mod central;
 mod disks;
+mod filesystems;
 mod handle;
 mod jobs;
 mod mounts;
@@ -16,6 +18,7 @@ pub mod stores;
 pub mod volume;
 
 pub use disks::Look;
+pub use filesystems::LocalFilesystems;
 pub use handle::{Handle, NoHandle};
 pub use jobs::{JobView, Moved};
-pub use mounts::{Filesystems, Purpose};
+pub use mounts::{CopyCare, Filesystems, Purpose};

@@ -60,7 +60,7 @@ pub fn logical_volume(
         }
         // The barrier comes in the same write as the volume: there is no moment in which it could be used empty.
         Filling::Backup { handle, .. } => {
-            notes.push((annotations::SNAPSHOT_RESTORE_REQUIRED, handle.to_string()))
+            notes.push((annotations::SNAPSHOT_RESTORE_REQUIRED, handle.to_string()));
         }
     }
     let notes = notes.into_iter().map(|(key, value)| (key.to_owned(), value));
