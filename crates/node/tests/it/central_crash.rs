@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use lifeboat_api::annotations;
 use lifeboat_api::snapshot::{VolumeSnapshot, VolumeSnapshotContent};
-use lifeboat_api::topolvm::LogicalVolume;
+use lifeboat_api::topolvm::{LogicalVolume, SnapshotBackupStorage, StoragePhase};
 use lifeboat_mover::{
     BackedUp, Backup, Error, Mover, Progress, Repository, Restore, Restored, Rustic, Snapshot, Verified,
 };
@@ -116,7 +116,7 @@ fn story(name: &str) -> CrashStory<Beside> {
         .expects(Kind::Api)
         .invariant("sound", sound)
         .ends_may_differ()
-        .quiet_for(Duration::from_secs(90))
+        .quiet_for(Duration::from_secs(30))
 }
 
 fn nothing_left(moment: &Moment<'_, Beside>) -> Result<(), String> {
@@ -228,6 +228,12 @@ async fn backups_restores_and_their_removal_survive_a_death_at_every_effect() {
         .story(|cluster, beside| async move {
             let scene = scene(&cluster, &beside, &[("a", 6), ("b", 5)]).await;
             scene.offer_store(CANARY).await;
+            // A store answers when it likes; the rest of the story must go the same way every time.
+            let works = |found: Option<&SnapshotBackupStorage>| {
+                let phase = found.and_then(|found| found.status.as_ref()?.phase.clone());
+                phase == Some(StoragePhase::Ready)
+            };
+            cluster.until(&scene.storages(), "store", works).await;
             let parameters = online(&scene);
             let parameters: Vec<(&str, &str)> = parameters.iter().map(|(key, value)| (*key, value.as_str())).collect();
             scene.snapshot_class("online", true, &parameters).await;
