@@ -1,0 +1,371 @@
+//! The receiving side: one listener for many volumes, each with a key, an epoch and a staging volume of its own.
+//!
+//! A sync is applied to the staging volume only. When it is whole, verified and on the disk, the owner is told with [`Event::Completed`]; publishing it
+//! (a snapshot, a rename) and registering the next staging volume is the owner's. What was completed and not yet published is told
+//! again after a restart.
+
+pub(crate) mod decide;
+pub(crate) mod journal;
+pub(crate) mod session;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedMutexGuard, Semaphore, mpsc};
+use tokio::task::JoinSet;
+
+use crate::apply::{Place, Policy};
+use crate::error::Refusal;
+use crate::wire::handshake;
+use crate::wire::link::{self, Done, Shared, Timing};
+use crate::wire::record::{Answer, encode};
+use crate::{Error, Key};
+use journal::{Complete, Journal};
+use session::{Ends, Session};
+
+/// A volume that changes are expected for.
+#[derive(Clone, Debug)]
+pub struct Destination {
+    /// What senders call it.
+    pub id: String,
+    /// The key that its senders hold.
+    pub key: Key,
+    /// A lower epoch is refused, and so is one below the highest that this destination has ever seen.
+    pub epoch: u64,
+    /// The staging volume: a writable copy of the last good generation, or an empty one; never the live volume.
+    pub place: Place,
+    /// The generation that it is a copy of; `None` for an empty volume.
+    pub base: Option<String>,
+    /// A name for this very copy. It must be another whenever the staging volume is made anew.
+    pub incarnation: String,
+    /// A folder of its own, which outlives staging volumes: how far a sync has come, and the highest epoch.
+    pub state: PathBuf,
+    /// What a sender may make.
+    pub policy: Policy,
+    /// After this many bytes, what was applied is made safe, so that a cut link costs no more than this.
+    pub checkpoint: u64,
+}
+
+/// Bytes between two checkpoints, unless the owner says otherwise.
+pub const CHECKPOINT: u64 = 256 << 20;
+
+impl Destination {
+    fn is_device(&self) -> bool {
+        matches!(self.place, Place::Device(_))
+    }
+}
+
+/// How far a sync has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes of changed blocks.
+    pub bytes: u64,
+    /// Steps.
+    pub records: u64,
+}
+
+/// What a receiver tells its owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A sync began, or went on.
+    Started {
+        /// The destination's id.
+        destination: String,
+        /// What is being received.
+        generation: String,
+        /// What it starts from; `None` for everything.
+        base: Option<String>,
+        /// Whether part of it was there already.
+        resumed: bool,
+    },
+    /// A sync moves.
+    Progress {
+        /// The destination's id.
+        destination: String,
+        /// How far it has come.
+        progress: Progress,
+    },
+    /// The staging volume holds the whole generation. May come again for the same generation.
+    Completed(Completed),
+    /// Somebody was turned away. Who did not show a key at all is not worth an event.
+    Refused {
+        /// What it asked for.
+        destination: String,
+        /// From where.
+        peer: SocketAddr,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// A sync was cut off; it goes on when the sender comes again.
+    Failed {
+        /// The destination's id.
+        destination: String,
+        /// Why, for people.
+        error: String,
+    },
+}
+
+/// A generation that arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completed {
+    /// The destination's id.
+    pub destination: String,
+    /// The incarnation of the staging volume that holds it.
+    pub incarnation: String,
+    /// What arrived.
+    pub generation: String,
+    /// What it started from.
+    pub base: Option<String>,
+    /// The sender's epoch.
+    pub epoch: u64,
+    /// When the source was cut, by the sender's clock: what was written later is not in it.
+    pub cut: Timestamp,
+    /// The token of a manual or final sync, if the source was cut after it was given.
+    pub token: Option<String>,
+    /// Bytes of changed blocks in the last connection.
+    pub bytes: u64,
+    /// Entries of the tree, its root included; 1 for a device.
+    pub entries: u64,
+    /// Device nodes that were left out.
+    pub skipped: u64,
+    /// Whether the whole copy was read and compared.
+    pub verified: bool,
+}
+
+impl Event {
+    fn completed(destination: &str, journal: &Journal, done: &Complete) -> Self {
+        Self::Completed(Completed {
+            destination: destination.to_owned(),
+            incarnation: journal.incarnation.clone(),
+            generation: journal.generation.clone(),
+            base: journal.base.clone(),
+            epoch: journal.epoch,
+            cut: Timestamp::new(done.cut.0, done.cut.1).unwrap_or(Timestamp::UNIX_EPOCH),
+            token: done.token.clone(),
+            bytes: done.bytes,
+            entries: done.entries,
+            skipped: done.skipped,
+            verified: done.verified,
+        })
+    }
+}
+
+/// Listens for senders.
+pub struct Receiver {
+    listener: TcpListener,
+    timing: Timing,
+    destinations: Destinations,
+}
+
+/// The volumes that changes are expected for; clones are the same.
+#[derive(Clone)]
+pub struct Destinations {
+    slots: Arc<Mutex<BTreeMap<String, Arc<Slot>>>>,
+    events: mpsc::UnboundedSender<Event>,
+}
+
+struct Slot {
+    destination: Destination,
+    /// Held by the connection that applies to it.
+    busy: Arc<tokio::sync::Mutex<()>>,
+    link: Mutex<Option<Arc<Shared>>>,
+}
+
+/// Connections that have not shown a key yet, at once.
+const STRANGERS: usize = 256;
+
+impl Receiver {
+    /// Binds a listener. Nothing is accepted before [`Receiver::run`].
+    ///
+    /// # Errors
+    /// When the address cannot be bound.
+    pub async fn bind(
+        address: SocketAddr,
+        timing: Timing,
+    ) -> Result<(Self, Destinations, mpsc::UnboundedReceiver<Event>), Error> {
+        let listener = TcpListener::bind(address)
+            .await
+            .map_err(|error| Error::Invalid(format!("listening on {address}: {error}")))?;
+        let (events, told) = mpsc::unbounded_channel();
+        let destinations = Destinations { slots: Arc::default(), events };
+        Ok((Self { listener, timing, destinations: destinations.clone() }, destinations, told))
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn address(&self) -> Result<SocketAddr, Error> {
+        self.listener.local_addr().map_err(|error| Error::link(&error))
+    }
+
+    /// Serves senders until it is dropped; every connection ends with it.
+    pub async fn run(self) {
+        let strangers = Arc::new(Semaphore::new(STRANGERS));
+        let mut connections = JoinSet::new();
+        loop {
+            while connections.try_join_next().is_some() {}
+            let Ok(permit) = Arc::clone(&strangers).acquire_owned().await else { return };
+            match self.listener.accept().await {
+                Ok((socket, peer)) => {
+                    let (destinations, timing) = (self.destinations.clone(), self.timing);
+                    connections.spawn(async move { destinations.serve(socket, peer, timing, permit).await });
+                }
+                Err(error) => {
+                    // No more open files, most likely: those that are open come to an end.
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+}
+
+impl Destinations {
+    /// Expects changes. What was completed before and not published since is told again.
+    ///
+    /// # Errors
+    /// When its state cannot be read, or a sync into a destination of this name is under way: [`Destinations::remove`] it first.
+    pub fn register(&self, destination: Destination) -> Result<(), Error> {
+        std::fs::create_dir_all(&destination.state)
+            .map_err(|error| Error::target("making", &destination.state, crate::error::errno(&error)))?;
+        // Fails closed: without its memory, a destination does not know which epochs are over.
+        journal::raise_epoch(&destination.state, destination.epoch)?;
+        let told = Journal::read(&destination.state)?
+            .filter(|journal| journal.incarnation == destination.incarnation)
+            .and_then(|journal| Some(Event::completed(&destination.id, &journal, journal.complete.as_ref()?)));
+        let mut slots = self.slots.lock();
+        if slots.get(&destination.id).is_some_and(|slot| slot.busy.try_lock().is_err()) {
+            return Err(Error::Refused(Refusal::Busy));
+        }
+        let slot = Slot { destination, busy: Arc::default(), link: Mutex::default() };
+        slots.insert(slot.destination.id.clone(), Arc::new(slot));
+        if let Some(event) = told {
+            self.tell(event);
+        }
+        Ok(())
+    }
+
+    /// Stops expecting changes. When it returns, nothing writes to the staging volume any more.
+    pub async fn remove(&self, id: &str) {
+        let slot = self.slots.lock().remove(id);
+        if let Some(slot) = slot {
+            if let Some(link) = slot.link.lock().as_ref() {
+                link.stop();
+            }
+            let _ended = slot.busy.lock().await;
+        }
+    }
+
+    fn tell(&self, event: Event) {
+        // Nobody listens any more when the owner goes down.
+        let _ = self.events.send(event);
+    }
+
+    /// Which of the keys was meant.
+    fn key(&self, nonce: &[u8; 16], hint: &[u8; 16]) -> Option<Key> {
+        let slots = self.slots.lock();
+        let mut keys = slots.values().map(|slot| &slot.destination.key);
+        keys.find(|key| key.hint(nonce) == *hint).cloned()
+    }
+
+    async fn serve(
+        self,
+        mut socket: TcpStream,
+        peer: SocketAddr,
+        timing: Timing,
+        permit: tokio::sync::OwnedSemaphorePermit,
+    ) {
+        let agreed = handshake::respond(&mut socket, |nonce, hint| self.key(nonce, hint), timing.handshake).await;
+        drop(permit);
+        let (agreed, key) = match agreed {
+            Ok(agreed) => agreed,
+            Err(error) => return tracing::debug!(%peer, %error, "a stranger was turned away"),
+        };
+        let ends = socket
+            .into_std()
+            .map_err(|error| Error::link(&error))
+            .and_then(|socket| link::split(socket, agreed.transport, timing, None));
+        let Ok((reader, writer, shared)) = ends else { return };
+        let stop = StopOnDrop(Arc::clone(&shared));
+        let ends = Ends { reader, writer, shared };
+        let work = tokio::task::spawn_blocking(move || self.converse(ends, &key, peer, timing));
+        if let Err(error) = work.await {
+            tracing::error!(%peer, %error, "a connection came to a bad end");
+        }
+        drop(stop);
+    }
+
+    /// Everything after the handshake. Blocks.
+    fn converse(&self, mut ends: Ends, key: &Key, peer: SocketAddr, timing: Timing) {
+        let hello = match ends.hello() {
+            Ok(hello) => hello,
+            // A handshake that was recorded and played again ends here: its player cannot say a word.
+            Err(error) => return tracing::debug!(%peer, %error, "nothing sensible was said"),
+        };
+        let mut alive = Vec::new();
+        let done = Done::default();
+        let outcome = encode(&Answer::Alive, &mut alive).and_then(|()| {
+            let writer = ends.writer.clone();
+            std::thread::scope(|scope| {
+                scope.spawn(|| writer.keep_alive(&alive, timing.keepalive, &done));
+                let outcome = self.claim(&hello.destination, key, &ends.shared).and_then(|(slot, claimed)| {
+                    let tell = |event| self.tell(event);
+                    let mut session =
+                        Session { ends: &mut ends, destination: &slot.destination, hello: &hello, tell: &tell };
+                    let outcome = session.run();
+                    *slot.link.lock() = None;
+                    drop(claimed);
+                    outcome
+                });
+                done.set();
+                outcome
+            })
+        });
+        let Err(error) = outcome else { return ends.linger() };
+        let destination = hello.destination;
+        tracing::info!(destination, %peer, %error, "a sync was not completed");
+        let refusal = error.as_refusal();
+        let told = ends.answer(&Answer::Refused(refusal.clone()));
+        match error {
+            Error::Refused(_) | Error::Damaged(_) | Error::NoRoom(_) => {
+                self.tell(Event::Refused { destination, peer, refusal });
+            }
+            error => self.tell(Event::Failed { destination, error: error.to_string() }),
+        }
+        if told.is_ok() {
+            ends.linger();
+        }
+    }
+
+    /// Takes a destination for one connection.
+    fn claim(
+        &self,
+        id: &str,
+        key: &Key,
+        shared: &Arc<Shared>,
+    ) -> Result<(Arc<Slot>, OwnedMutexGuard<()>), Error> {
+        let slots = self.slots.lock();
+        // A key opens its own destinations only.
+        let slot = slots.get(id).filter(|slot| slot.destination.key == *key);
+        let slot = slot.cloned().ok_or(Error::Refused(Refusal::UnknownDestination))?;
+        let busy = Arc::clone(&slot.busy).try_lock_owned();
+        let claimed = busy.map_err(|_| Error::Refused(Refusal::Busy))?;
+        *slot.link.lock() = Some(Arc::clone(shared));
+        Ok((slot, claimed))
+    }
+}
+
+/// Ends a link with the future that owns it.
+pub(crate) struct StopOnDrop(pub(crate) Arc<Shared>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
