@@ -1,0 +1,416 @@
+//! Receivers: set up on a secondary for every claim that the hub names, kept when it names none, and turned into claims when the group becomes
+//! primary. Only a primary that is ready ever removes one.
+
+use crate::decide::copied::mover_config;
+use crate::decide::plan::{Path, Plan, Said};
+use crate::decide::replicated::foreign;
+use crate::decide::{Effect, undo};
+use crate::restored::carried_over;
+use crate::settings::DestinationCopy;
+use crate::why::Wait;
+use crate::words::{ClaimWords as _, GroupWords as _, VolumeWords as _, Words as _, owner_labels, storage};
+use crate::world::World;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpec, TypedLocalObjectReference};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use kube::api::ObjectMeta;
+use lifeboat_api::conditions::vrg as words;
+use lifeboat_api::ramen::{DRAction, ProtectedPvc, VrgState};
+use lifeboat_api::volsync::{
+    CopyMethod, DestinationVolumeOptions, ReplicationDestination, ReplicationDestinationSpec, RsyncTlsDestination,
+};
+use lifeboat_api::{annotations, labels};
+
+/// The claims that the hub wants received, by name.
+pub fn wished(world: &World) -> Vec<&ProtectedPvc> {
+    let listed = world.group.spec.vol_sync.iter().flat_map(|volsync| &volsync.rd_spec);
+    listed.filter_map(|entry| entry.protected_pvc.as_ref()).filter(|claim| claim.name.is_some()).collect()
+}
+
+fn name_of(claim: &ProtectedPvc) -> &str {
+    claim.name.as_deref().unwrap_or_default()
+}
+
+/// The service that a receiver is reached by.
+pub fn service(name: &str) -> String {
+    format!("volsync-rsync-tls-dst-{name}")
+}
+
+fn is_direct(receiver: &ReplicationDestination) -> bool {
+    let volume = receiver.spec.rsync_tls.as_ref().map(|tls| &tls.volume);
+    volume.is_some_and(|volume| volume.destination_pvc.is_some())
+}
+
+/// A secondary: senders stop, claims that their users deleted are let go, receivers are set up. An empty list removes nothing.
+pub fn secondary(world: &World, now: Timestamp, plan: &mut Plan) {
+    for claim in world.claims.iter().filter(|claim| claim.is_copied() && !claim.is_replicated()) {
+        let name = claim.name();
+        if let Some(why) = undo::conflict(world, claim) {
+            crate::status::claim_refused(plan, name, &why);
+            plan.wait_for(name, why);
+        } else if !claim.users.is_empty() {
+            let why = Wait::InUse(claim.users.join(", "));
+            plan.verdict(name).copied = true;
+            plan.verdict(name).say(words::TYPE_DATA_READY, Said::no(words::REASON_PROGRESSING, why.to_string()));
+            plan.wait_for(name, why);
+        } else if world.sources.get(name).is_some_and(|source| source.is_owned_by(&world.key())) {
+            stop_sending(world, now, plan, name);
+        } else if claim.claim.is_going() {
+            undo::unprotect(world, now, plan, claim, true);
+        }
+    }
+    for wish in wished(world) {
+        one(world, now, plan, wish);
+    }
+}
+
+fn stop_sending(world: &World, now: Timestamp, plan: &mut Plan, name: &str) {
+    match world.sources.get(name) {
+        Some(source) if source.is_going() => {
+            plan.wait_for(name, Wait::Removing(format!("the sender of {name} is not gone yet")));
+        }
+        _ => plan.act_for(world, now, name, Effect::StopSending { claim: name.to_owned() }),
+    }
+}
+
+fn one(world: &World, now: Timestamp, plan: &mut Plan, wish: &ProtectedPvc) {
+    let name = name_of(wish);
+    plan.verdict(name).copied = true;
+    let failed = |plan: &mut Plan, why: Wait| {
+        plan.verdict(name).say(
+            words::TYPE_REPLICATION_DESTINATION_SETUP,
+            Said::no(if why.weight() >= 3 { words::REASON_ERROR } else { words::REASON_PROGRESSING }, why.to_string()),
+        );
+        plan.wait_for(name, why);
+    };
+    if wish.namespace.as_deref().is_some_and(|space| space != world.group.space()) {
+        let why = format!("the claim {name} to receive is of another namespace, which is not served");
+        return failed(plan, Wait::Unsupported(why));
+    }
+    if !world.kinds.volsync {
+        let why = "the cluster has no ReplicationDestination: install the definitions of volsync.backube".to_owned();
+        return failed(plan, Wait::Unsupported(why));
+    }
+    if !world.has_key {
+        return failed(plan, Wait::KeyMissing(world.key_secret()));
+    }
+    if world.sources.get(name).is_some_and(|source| source.is_owned_by(&world.key())) {
+        if world.claim(name).is_some_and(|claim| !claim.users.is_empty()) {
+            // Told above; a receiver would write under whoever uses it.
+            return;
+        }
+        return stop_sending(world, now, plan, name);
+    }
+    let direct = world.config.destination_copy == DestinationCopy::Direct;
+    if direct && !landing(world, now, plan, wish) {
+        return;
+    }
+    let receiver = world.destinations.get(name);
+    if let Some(receiver) = receiver {
+        if let Some(why) = foreign(world, &**receiver, "ReplicationDestination", name) {
+            return failed(plan, why);
+        }
+        if receiver.is_going() {
+            return failed(plan, Wait::Removing(format!("an earlier receiver of {name} is being deleted")));
+        }
+    }
+    let spec = spec(world, wish, direct, false);
+    let rolls_back = receiver.is_some_and(|receiver| receiver.note(annotations::ROLL_BACK_TO).is_some());
+    if receiver.is_none_or(|receiver| !matches(&receiver.spec, &spec)) || rolls_back {
+        let effect = Effect::Receive { claim: name.to_owned(), spec: Box::new(spec), roll_back_to: None };
+        return plan.act_for(world, now, name, effect);
+    }
+    let reach = world.kinds.exports && world.group.names_reach();
+    if reach && !world.exports.contains(&service(name)) {
+        let effect = Effect::Export { claim: name.to_owned(), service: service(name) };
+        plan.act_for(world, now, name, effect);
+    }
+    let address = receiver.and_then(|receiver| receiver.status.as_ref()?.rsync_tls.as_ref()?.address.as_deref());
+    if address.is_none_or(str::is_empty) {
+        return failed(plan, Wait::Mover(format!("the receiver of {name} does not listen yet")));
+    }
+    prune(world, now, plan, name, receiver);
+    plan.verdict(name).say(
+        words::TYPE_REPLICATION_DESTINATION_SETUP,
+        Said::yes(words::REASON_DESTINATION_INITIALIZED, "the receiver of the claim is set up"),
+    );
+}
+
+/// Images of this claim that an aborted failover kept, once a newer one of the same claim is complete. Never another claim's.
+fn prune(
+    world: &World,
+    now: Timestamp,
+    plan: &mut Plan,
+    name: &str,
+    receiver: Option<&std::sync::Arc<ReplicationDestination>>,
+) {
+    let latest = receiver.and_then(|receiver| receiver.status.as_ref()?.latest_image.as_ref());
+    let Some(latest) = latest.and_then(|image| world.images.get(&image.name)) else { return };
+    let ready = latest.status.as_ref().and_then(|status| status.ready_to_use) == Some(true);
+    let older = world.images.values().filter(|image| {
+        image.is_owned_by(&world.key())
+            && image.note(annotations::IMAGE_OF) == Some(name)
+            && image.name() != latest.name()
+            && image.metadata.creation_timestamp < latest.metadata.creation_timestamp
+            && !image.is_going()
+    });
+    for image in older.filter(|_| ready) {
+        let effect = Effect::DropImage { claim: name.to_owned(), image: image.name().to_owned() };
+        plan.act_for(world, now, name, effect);
+    }
+}
+
+/// The claim that a receiver writes into: made where it is missing, kept, and never written to while somebody uses it.
+fn landing(world: &World, now: Timestamp, plan: &mut Plan, wish: &ProtectedPvc) -> bool {
+    let name = name_of(wish);
+    let Some(claim) = world.claim(name) else {
+        if let Some(volume) = world.volume_for(name).filter(|volume| !volume.claim_uid().is_empty()) {
+            if crate::restored::is_ours(volume) {
+                let volume = volume.name().to_owned();
+                plan.act_for(world, now, name, Effect::Unclaim { claim: name.to_owned(), volume });
+                return false;
+            }
+            // Somebody else's leftover: a new volume is made beside it.
+        }
+        let effect = Effect::MakeClaim { claim: Box::new(empty_claim(world, wish)) };
+        plan.act_for(world, now, name, effect);
+        return false;
+    };
+    if claim.claim.is_going() {
+        plan.wait_for(name, Wait::Removing(format!("an earlier claim {name} is being deleted")));
+        return false;
+    }
+    if !claim.users.is_empty() {
+        plan.wait_for(name, Wait::InUse(claim.users.join(", ")));
+        return false;
+    }
+    if !claim.claim.is_bound() {
+        // The mover is its first user.
+        return true;
+    }
+    undo::protect(world, now, plan, claim, Path::Copied)
+}
+
+fn empty_claim(world: &World, wish: &ProtectedPvc) -> PersistentVolumeClaim {
+    let mut all = wish.labels.clone();
+    all.extend(owner_labels(&world.key()));
+    PersistentVolumeClaim {
+        metadata: ObjectMeta {
+            name: wish.name.clone(),
+            namespace: Some(world.group.space().to_owned()),
+            labels: Some(all),
+            annotations: Some(carried_over(Some(&wish.annotations))),
+            ..ObjectMeta::default()
+        },
+        spec: Some(PersistentVolumeClaimSpec {
+            access_modes: Some(access_modes(wish)),
+            resources: wish.resources.clone(),
+            storage_class_name: wish.storage_class_name.clone(),
+            volume_mode: wish.volume_mode.clone(),
+            ..PersistentVolumeClaimSpec::default()
+        }),
+        status: None,
+    }
+}
+
+fn access_modes(wish: &ProtectedPvc) -> Vec<String> {
+    match wish.access_modes.is_empty() {
+        true => vec!["ReadWriteOnce".to_owned()],
+        false => wish.access_modes.clone(),
+    }
+}
+
+fn spec(world: &World, wish: &ProtectedPvc, direct: bool, paused: bool) -> ReplicationDestinationSpec {
+    let name = name_of(wish);
+    let requests = wish.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+    let provisioner = wish.storage_class_name.as_ref().and_then(|class| world.classes.get(class));
+    let snapshots = provisioner.and_then(|class| {
+        let fits = |candidate: &&std::sync::Arc<lifeboat_api::snapshot::VolumeSnapshotClass>| {
+            candidate.spec.driver == class.provisioner
+        };
+        world.snapshot_classes.iter().find(fits).map(|class| class.name().to_owned())
+    });
+    ReplicationDestinationSpec {
+        trigger: None,
+        paused,
+        rsync_tls: Some(RsyncTlsDestination {
+            volume: DestinationVolumeOptions {
+                copy_method: Some(CopyMethod::Snapshot),
+                capacity: requests.and_then(|requests| requests.get("storage")).cloned(),
+                storage_class_name: wish.storage_class_name.clone(),
+                access_modes: access_modes(wish),
+                volume_snapshot_class_name: snapshots,
+                destination_pvc: direct.then(|| name.to_owned()),
+                ..DestinationVolumeOptions::default()
+            },
+            mover: mover_config(world, name),
+            key_secret: Some(world.key_secret()),
+            service_type: Some(if world.group.names_reach() { "ClusterIP" } else { "LoadBalancer" }.to_owned()),
+            volume_mode: wish.volume_mode.clone().filter(|mode| mode == "Block"),
+            ..RsyncTlsDestination::default()
+        }),
+        ..ReplicationDestinationSpec::default()
+    }
+}
+
+fn matches(has: &ReplicationDestinationSpec, wanted: &ReplicationDestinationSpec) -> bool {
+    has.rsync_tls == wanted.rsync_tls && has.paused == wanted.paused && has.trigger == wanted.trigger
+}
+
+/// Makes claims of what was received; says how many there are.
+pub fn claims_from_images(world: &World, now: Timestamp, plan: &mut Plan) -> usize {
+    let wishes = wished(world);
+    let lonely: Vec<&str> = world
+        .destinations
+        .values()
+        .filter(|receiver| receiver.is_owned_by(&world.key()) && world.claim(receiver.name()).is_none())
+        .map(|receiver| receiver.name())
+        .collect();
+    if wishes.is_empty() && !lonely.is_empty() && world.group.action().is_some() {
+        plan.wait(Wait::CannotRestore(format!(
+            "volSync.rdSpec is empty, yet data was received here for {}: name the claims that shall be restored",
+            lonely.join(", ")
+        )));
+    }
+    for wish in &wishes {
+        let name = name_of(wish);
+        let said = match from_image(world, wish) {
+            Ok(None) => Said::yes(words::REASON_RESTORED, "the claim is restored from the newest image"),
+            Ok(Some(effect)) => {
+                plan.act_for(world, now, name, effect);
+                Said::no(words::REASON_PROGRESSING, "the claim is being restored")
+            }
+            Err(why) => {
+                let said = Said::no(words::REASON_ERROR, why.to_string());
+                plan.wait_for(name, why);
+                said
+            }
+        };
+        plan.verdict(name).copied = true;
+        plan.verdict(name).say(words::TYPE_PVS_RESTORED, said);
+    }
+    wishes.len()
+}
+
+fn from_image(world: &World, wish: &ProtectedPvc) -> Result<Option<Effect>, Wait> {
+    let name = name_of(wish);
+    let claim = world.claim(name);
+    let Some(receiver) = world.destinations.get(name) else {
+        // It was turned into a claim before, and the receiver removed since.
+        let restored = claim.is_some_and(|claim| {
+            !claim.claim.is_going() && (claim.claim.note(annotations::RESTORE).is_some() || claim.is_copied())
+        });
+        let why = || Wait::CannotRestore(format!("nothing was received for the claim {name}: there is no receiver"));
+        return restored.then_some(None).ok_or_else(why);
+    };
+    if let Some(why) = foreign(world, &**receiver, "ReplicationDestination", name) {
+        return Err(why);
+    }
+    let image = receiver.status.as_ref().and_then(|status| status.latest_image.as_ref());
+    let image = image.filter(|image| image.kind == "VolumeSnapshot").ok_or_else(|| {
+        Wait::CannotRestore(format!("the receiver of {name} has no complete image yet"))
+    })?;
+    let snapshot = world.images.get(&image.name).ok_or_else(|| {
+        Wait::CannotRestore(format!("the image {} of {name} does not exist", image.name))
+    })?;
+    let status = snapshot.status.clone().unwrap_or_default();
+    if status.ready_to_use != Some(true) {
+        return Err(Wait::Restoring(format!("the image {} of {name} is not ready yet", image.name)));
+    }
+    let kept = snapshot.label(labels::VOLSYNC_DO_NOT_DELETE) == Some("true") && snapshot.is_owned_by(&world.key());
+    if !kept {
+        return Ok(Some(Effect::KeepImage { claim: name.to_owned(), image: image.name.clone() }));
+    }
+    if is_direct(receiver) {
+        return direct(world, receiver, wish, &image.name);
+    }
+    let Some(claim) = claim else {
+        return Ok(Some(Effect::MakeClaim { claim: Box::new(filled_claim(world, wish, &image.name, status.restore_size)) }));
+    };
+    if claim.claim.is_going() {
+        return Err(Wait::CannotRestore(format!("an earlier claim {name} is still being deleted")));
+    }
+    let source = claim.claim.spec.as_ref().and_then(|spec| spec.data_source.as_ref());
+    match source.is_some_and(|source| source.name == image.name) {
+        true => Ok(None),
+        false => Err(Wait::CannotRestore(format!(
+            "there is a claim {name} that was not made from the newest image {}: delete it if its data is not wanted",
+            image.name
+        ))),
+    }
+}
+
+/// The claim was written to directly: the receiver is stopped first, and after a failover brought back to its last complete image, for what
+/// came after that may be half a copy.
+fn direct(
+    world: &World,
+    receiver: &ReplicationDestination,
+    wish: &ProtectedPvc,
+    image: &str,
+) -> Result<Option<Effect>, Wait> {
+    let name = name_of(wish);
+    let Some(claim) = world.claim(name) else {
+        return Err(Wait::CannotRestore(format!("the claim {name} that was received into does not exist")));
+    };
+    let back = (world.group.action() == Some(&DRAction::Failover)).then(|| image.to_owned());
+    let done = receiver.note(annotations::ROLLED_BACK_TO);
+    let asked = receiver.note(annotations::ROLL_BACK_TO);
+    if receiver.spec.paused && asked == back.as_deref() {
+        return match back {
+            Some(image) if done != Some(image.as_str()) => {
+                Err(Wait::Restoring(format!("the claim {name} is being brought back to the image {image}")))
+            }
+            _ => Ok(None),
+        };
+    }
+    if !claim.users.is_empty() {
+        return Err(Wait::InUse(claim.users.join(", ")));
+    }
+    let mut spec = receiver.spec.clone();
+    spec.paused = true;
+    Ok(Some(Effect::Receive { claim: name.to_owned(), spec: Box::new(spec), roll_back_to: back }))
+}
+
+fn filled_claim(world: &World, wish: &ProtectedPvc, image: &str, least: Option<Quantity>) -> PersistentVolumeClaim {
+    let mut claim = empty_claim(world, wish);
+    claim
+        .metadata
+        .annotations
+        .get_or_insert_default()
+        .insert(annotations::RESTORE.to_owned(), annotations::RESTORE_VALUE.to_owned());
+    let spec = claim.spec.get_or_insert_default();
+    let source = TypedLocalObjectReference {
+        api_group: Some("snapshot.storage.k8s.io".to_owned()),
+        kind: "VolumeSnapshot".to_owned(),
+        name: image.to_owned(),
+    };
+    spec.data_source = Some(source);
+    let resources = spec.resources.get_or_insert_default();
+    let requests = resources.requests.get_or_insert_default();
+    if let Some(least) = least {
+        let needed = [("storage".to_owned(), least.clone())].into();
+        if storage(Some(&needed)) > storage(Some(requests)) {
+            requests.insert("storage".to_owned(), least);
+        }
+    }
+    claim
+}
+
+/// A primary that is ready removes receivers whose claims it does not have and nobody names any more; those of its own claims go before they
+/// send.
+pub fn stop_as_primary(world: &World, now: Timestamp, plan: &mut Plan) {
+    let ready = world.group.status.as_ref().is_some_and(|status| {
+        status.state == Some(VrgState::Primary) && status.observed_generation == world.group.metadata.generation
+    });
+    if !ready || crate::decide::epoch::superseded(world).is_some() || world.group.in_final_sync() {
+        return;
+    }
+    let named: Vec<&str> = wished(world).iter().map(|wish| wish.name.as_deref().unwrap_or_default()).collect();
+    for receiver in world.destinations.values() {
+        let name = receiver.name();
+        let kept = receiver.label(labels::VOLSYNC_DO_NOT_DELETE) == Some("true") || named.contains(&name);
+        if receiver.is_owned_by(&world.key()) && !kept && !receiver.is_going() && world.claim(name).is_none() {
+            plan.act_for(world, now, name, Effect::StopReceiving { claim: name.to_owned() });
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What is recorded of a group, where, and when. A record names every claim that is protected or was restored; one that leaves is taken out
+//! because it was released, never because it was not looked at.
+
+use crate::books::StoreState;
+use crate::decide::plan::{Path, Plan, Said};
+use crate::decide::{Effect, Sorted, epoch, restore};
+use crate::ledger::{LedgerError, Record, digest, shape, substance};
+use crate::why::Wait;
+use crate::words::{ClaimWords as _, Words as _, storage};
+use crate::world::{Claim, World};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use lifeboat_api::annotations;
+use lifeboat_api::conditions::vrg as words;
+use lifeboat_api::ramen::VolumeReplicationGroupStatus;
+
+/// Whether a claim belongs into the record: protected by us, or restored and on its way there.
+fn is_recorded(claim: &Claim) -> bool {
+    let marked = claim.claim.note(annotations::VR_PROTECTED).is_some() && claim.is_replicated();
+    marked || claim.claim.note(annotations::RESTORE).is_some() && !claim.is_copied()
+}
+
+/// A claim whose size is on its way up is recorded at the size that its volume has: one that asks for more would find no volume.
+fn settled(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> PersistentVolumeClaim {
+    let mut claim = claim.clone();
+    let capacity = volume.spec.as_ref().and_then(|spec| spec.capacity.clone());
+    if claim.asked() > storage(capacity.as_ref())
+        && let Some(has) = capacity.as_ref().and_then(|capacity| capacity.get("storage")).cloned()
+        && let Some(requests) =
+            claim.spec.as_mut().and_then(|spec| spec.resources.as_mut()).and_then(|all| all.requests.as_mut())
+    {
+        requests.insert("storage".to_owned(), Quantity(has.0));
+    }
+    claim
+}
+
+/// The record as it would be written now.
+pub fn record(world: &World) -> Record {
+    let mut record = Record {
+        epoch: epoch::primary_epoch(world).unwrap_or(0),
+        group: (*world.group).clone(),
+        ..Record::default()
+    };
+    record.group.metadata.managed_fields = None;
+    for claim in world.claims.iter().filter(|claim| is_recorded(claim)) {
+        let Some(volume) = &claim.volume else { continue };
+        record.volumes.push(bare_volume(volume));
+        let mut claim = settled(&claim.claim, volume);
+        claim.metadata.managed_fields = None;
+        record.claims.push(claim);
+    }
+    record
+}
+
+fn bare_volume(volume: &PersistentVolume) -> PersistentVolume {
+    let mut volume = volume.clone();
+    volume.metadata.managed_fields = None;
+    volume
+}
+
+/// How one store stands to a substance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It has it.
+    Has,
+    /// It is being written, or will be.
+    Writing,
+    /// It was tried and failed.
+    Failed(String),
+    /// A later epoch has written there.
+    Superseded(i64),
+    /// It is not known in the configuration.
+    Unknown(String),
+}
+
+/// How every store of the group stands.
+pub fn standings(world: &World, substance: &str) -> Vec<(String, Standing)> {
+    let names = world.store_names().into_iter();
+    names.map(|name| (name.clone(), standing(world, &name, substance))).collect()
+}
+
+fn standing(world: &World, name: &str, substance: &str) -> Standing {
+    if let Some(why) = world.config.missing(name) {
+        return Standing::Unknown(why);
+    }
+    let state = world.stores.get(name).cloned().unwrap_or_default();
+    match (&state.kept, &state.failed) {
+        (Some((kept, _)), _) if kept == substance => Standing::Has,
+        (_, Some(failed)) => match &failed.why {
+            LedgerError::Superseded(epoch) => Standing::Superseded(*epoch),
+            // A failure with an older substance still says that the store does not work.
+            LedgerError::Failed(why) => Standing::Failed(why.clone()),
+        },
+        _ => Standing::Writing,
+    }
+}
+
+/// Whether every store was tried with this substance, so that a replication may begin: recorded first, as far as stores let us.
+pub fn tried(world: &World, substance: &str) -> bool {
+    standings(world, substance).iter().all(|(name, standing)| match standing {
+        Standing::Writing => false,
+        Standing::Failed(_) => world
+            .stores
+            .get(name)
+            .and_then(|state| state.failed.as_ref())
+            .is_some_and(|failed| failed.substance == substance || failed.tries > 1),
+        _ => true,
+    })
+}
+
+fn due(state: Option<&StoreState>, now: Timestamp) -> bool {
+    state.is_none_or(|state| {
+        state.busy.is_none() && state.failed.as_ref().is_none_or(|failed| failed.retry_at <= now)
+    })
+}
+
+/// Writes the record where it is not up to date. While claims are on their way into protection it waits for them: a record never loses a
+/// claim for a moment.
+pub fn keep(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>) {
+    let mut probe = Plan::default();
+    let on_the_way = sorted.replicated.iter().any(|(claim, way)| {
+        claim.claim.is_bound() && !crate::decide::undo::protect(world, now, &mut probe, claim, way.path)
+    });
+    if on_the_way && !probe.effects.is_empty() {
+        return;
+    }
+    if let Some(epoch) = epoch::superseded(world) {
+        plan.wait(Wait::Superseded(epoch));
+        return;
+    }
+    let wanted = substance(&record(world));
+    for (name, standing) in standings(world, &wanted) {
+        let state = world.stores.get(&name);
+        match standing {
+            Standing::Has | Standing::Superseded(_) => {}
+            Standing::Unknown(why) => plan.wait(Wait::StoreFailed(why)),
+            Standing::Writing | Standing::Failed(_) if due(state, now) => {
+                plan.effects.push(Effect::Keep { store: name });
+            }
+            Standing::Writing => plan.wait(Wait::WritingStore(format!("records are being written to {name}"))),
+            Standing::Failed(why) => {
+                plan.wait(Wait::StoreFailed(format!("records cannot be written to {name}: {why}")));
+                if let Some(failed) = state.and_then(|state| state.failed.as_ref()) {
+                    plan.look_at(failed.retry_at);
+                }
+            }
+        }
+    }
+}
+
+/// What is said about the records of one claim.
+pub fn said(world: &World, claim: &Claim, substance: &str) -> Said {
+    if world.wants_no_store() {
+        return Said::yes(words::REASON_UPLOADED, "no store is asked for (NoS3)");
+    }
+    let standings = standings(world, substance);
+    if standings.is_empty() {
+        return Said::no(words::REASON_UPLOAD_ERROR, "the group names no store: nothing is recorded");
+    }
+    if claim.claim.asked() > claim.claim.has() {
+        return Said::no(words::REASON_UPLOADING, "the claim is growing: it is recorded at its new size when it has it");
+    }
+    let mut writing = false;
+    for (name, standing) in standings {
+        match standing {
+            Standing::Has => {}
+            Standing::Writing => writing = true,
+            Standing::Failed(why) => {
+                return Said::no(words::REASON_UPLOAD_ERROR, format!("error uploading to {name}: {why}"));
+            }
+            Standing::Unknown(why) => return Said::no(words::REASON_UPLOAD_ERROR, why),
+            Standing::Superseded(epoch) => {
+                return Said::no(words::REASON_UPLOAD_ERROR, Wait::Superseded(epoch).to_string());
+            }
+        }
+    }
+    match writing {
+        // Before this process has looked, what an earlier one noted on the claim is the best there is.
+        true if !is_archived(claim) || world.stores.values().any(|state| state.kept.is_some()) => {
+            Said::no(words::REASON_UPLOADING, "PV and PVC cluster data are being recorded")
+        }
+        _ => Said::yes(words::REASON_UPLOADED, "PV and PVC cluster data are recorded in every store"),
+    }
+}
+
+/// What is noted on a claim that is recorded: which version of it.
+pub fn archive_mark(claim: &PersistentVolumeClaim) -> String {
+    digest(&claim.spec)
+}
+
+/// What is noted on a volume that is recorded.
+pub fn volume_mark(volume: &PersistentVolume) -> String {
+    format!("{}-{}", annotations::VR_ARCHIVED_V1, volume.metadata.generation.unwrap_or_default())
+}
+
+fn is_archived(claim: &Claim) -> bool {
+    let mark = archive_mark(&claim.claim);
+    let volume = claim.volume.as_ref().is_some_and(|volume| {
+        volume.note(annotations::VR_ARCHIVED) == Some(volume_mark(volume).as_str())
+    });
+    claim.claim.note(annotations::VR_ARCHIVED) == Some(mark.as_str()) && volume
+}
+
+/// Notes on claims and volumes that they are recorded, once every store has them.
+pub fn archive(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>) {
+    if !plan.effects.is_empty() || world.store_names().is_empty() {
+        return;
+    }
+    let wanted = substance(&record(world));
+    if !standings(world, &wanted).iter().all(|(_, standing)| *standing == Standing::Has) {
+        return;
+    }
+    for (claim, way) in &sorted.replicated {
+        let recordable = way.path != Path::Copied && is_recorded(claim) && !claim.claim.is_going();
+        if recordable && claim.volume.is_some() && !is_archived(claim) {
+            let mark = archive_mark(&claim.claim);
+            plan.act_for(world, now, claim.name(), Effect::Archive { claim: claim.name().to_owned(), mark });
+        }
+    }
+}
+
+/// Writes the record again where only how the group stands has changed, so that whoever reads it elsewhere sees the status of now.
+pub fn copies(
+    world: &World,
+    now: Timestamp,
+    status: &VolumeReplicationGroupStatus,
+    restored: Option<&restore::Outcome>,
+) -> Vec<Effect> {
+    if !restored.is_some_and(restore::Outcome::is_done) || epoch::superseded(world).is_some() {
+        return Vec::new();
+    }
+    let mut record = record(world);
+    record.group.status = Some(status.clone());
+    let (wanted, now_shape) = (substance(&record), shape(&record));
+    let lags = |name: &String| {
+        let state = world.stores.get(name);
+        let kept = state.and_then(|state| state.kept.as_ref());
+        kept.is_some_and(|(kept, shape)| *kept == wanted && *shape != now_shape) && due(state, now)
+    };
+    world.store_names().into_iter().filter(lags).map(|store| Effect::Keep { store }).collect()
+}
+

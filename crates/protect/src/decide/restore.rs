@@ -1,0 +1,230 @@
+//! A group that becomes primary gets back what the peer recorded and what movers received. That nothing was found is no success: it is
+//! accepted for an application that never ran, and for nobody else.
+
+use crate::decide::plan::{Plan, Said};
+use crate::decide::{Effect, epoch, receive};
+use crate::ledger::{Reading, Record, Seen};
+use crate::restored;
+use crate::why::Wait;
+use crate::words::{ClaimWords as _, GroupWords as _, VolumeWords as _, Words as _};
+use crate::world::World;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use lifeboat_api::annotations;
+use lifeboat_api::conditions::vrg as words;
+use lifeboat_engine::ObjectKey;
+use lifeboat_engine::conditions::find;
+use std::collections::BTreeMap;
+
+/// How far the restore is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// All is there.
+    Done(Said),
+    /// Something is missing.
+    Open(Said),
+}
+
+impl Outcome {
+    /// Whether all is there.
+    pub fn is_done(&self) -> bool {
+        matches!(self, Self::Done(_))
+    }
+
+    /// What is said about it.
+    pub fn said(&self) -> &Said {
+        match self {
+            Self::Done(said) | Self::Open(said) => said,
+        }
+    }
+}
+
+/// Whether an earlier pass has told that all is there.
+fn was_done(world: &World) -> Option<Said> {
+    let status = world.group.status.as_ref()?;
+    let shown = find(&status.conditions, words::TYPE_CLUSTER_DATA_READY)?;
+    let current = shown.observed_generation == world.group.metadata.generation;
+    // The word of a secondary is not about a restore.
+    let restored = shown.reason == words::REASON_RESTORED;
+    let held = status.primary_epoch.is_some();
+    (shown.status == "True" && held && (restored || current && shown.reason != words::REASON_UNUSED))
+        .then(|| Said::yes(words::REASON_RESTORED, shown.message.clone()))
+}
+
+/// Brings back what is missing.
+pub fn restore(world: &World, now: Timestamp, plan: &mut Plan) -> Outcome {
+    if world.group.in_final_sync() {
+        return Outcome::Done(Said::yes(words::REASON_RESTORED, "nothing is restored while the last copy is made"));
+    }
+    if let Some(said) = was_done(world) {
+        return Outcome::Done(said);
+    }
+    let before = plan.waits.len();
+    let received = receive::claims_from_images(world, now, plan);
+    let recorded = from_stores(world, now, plan);
+    if plan.waits.len() > before || !plan.effects.is_empty() || recorded.is_none() {
+        let why = plan.waits.iter().skip(before).map(|(why, _)| why).max_by_key(|why| why.weight());
+        let message = why.map_or_else(|| "volumes and claims are being restored".to_owned(), ToString::to_string);
+        let reason =
+            if why.is_some_and(|why| why.weight() >= 3) { words::REASON_ERROR } else { words::REASON_PROGRESSING };
+        return Outcome::Open(Said::no(reason, message));
+    }
+    let message = match (recorded.unwrap_or(0), received) {
+        (0, 0) => "Nothing to restore: the application never ran before, or had no volumes".to_owned(),
+        (volumes, copies) => format!("Restored {volumes} volumes with their claims, and {copies} claims from copies"),
+    };
+    Outcome::Done(Said::yes(words::REASON_RESTORED, message))
+}
+
+/// How many volumes the record names, once all of them are there; `None` while that is not so.
+fn from_stores(world: &World, now: Timestamp, plan: &mut Plan) -> Option<usize> {
+    if world.wants_no_store() {
+        return Some(0);
+    }
+    if world.store_names().is_empty() {
+        plan.wait(Wait::CannotRestore("no S3 profiles are named: what was recorded cannot be read".to_owned()));
+        return None;
+    }
+    let Some(reading) = epoch::answer(world) else {
+        match epoch::ask(world) {
+            epoch::Judged::Act(effect) => plan.effects.push(effect),
+            _ => plan.wait(Wait::ReadingStores),
+        }
+        return None;
+    };
+    match judged(world, reading) {
+        Ok(Some(record)) => members(world, now, plan, record),
+        Ok(None) => Some(0),
+        Err(why) => {
+            // Others may mend the stores without a word to us.
+            let at = world.read.answer.as_ref().map_or(now, |(_, _, at)| *at);
+            let again = at.checked_add(epoch::READ_AGAIN).unwrap_or(now);
+            match now >= again && world.read.busy.is_none() {
+                true => plan.effects.push(Effect::ReadStores { question: epoch::question(world) }),
+                false => {
+                    plan.wait(why);
+                    plan.look_at(again.max(now));
+                }
+            }
+            None
+        }
+    }
+}
+
+/// Which record counts; `Ok(None)` where it is shown that there is none.
+pub fn judged<'a>(world: &World, reading: &'a Reading) -> Result<Option<&'a Record>, Wait> {
+    if let Some(record) = &reading.newest {
+        return Ok(Some(record));
+    }
+    let first = world.group.note(annotations::FIRST_DEPLOYMENT) == Some("true");
+    let something: Vec<&String> =
+        reading.stores.iter().filter(|(_, seen)| **seen == Ok(Seen::Something)).map(|(name, _)| name).collect();
+    if !something.is_empty() {
+        return Err(Wait::CannotRestore(format!(
+            "what is recorded in {} is not complete, so it cannot be told which volumes belong to the group",
+            something.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
+        )));
+    }
+    let unread = |(name, seen): (&String, &Result<Seen, String>)| {
+        seen.as_ref().err().map(|why| format!("{name} ({why})"))
+    };
+    let mut unread: Vec<String> = reading.stores.iter().filter_map(unread).collect();
+    unread.extend(world.store_names().iter().filter_map(|name| {
+        let asked = reading.stores.contains_key(name);
+        (!asked).then(|| world.config.missing(name).unwrap_or_else(|| format!("{name} (not read)")))
+    }));
+    if !unread.is_empty() && !first {
+        return Err(Wait::StoresUnreachable(unread.join(", ")));
+    }
+    if world.group.action().is_some() && !first {
+        return Err(Wait::NothingRecorded);
+    }
+    Ok(None)
+}
+
+/// Makes the volumes and claims of a record that are not there; all of them must be, and be the right ones.
+fn members(world: &World, now: Timestamp, plan: &mut Plan, record: &Record) -> Option<usize> {
+    let mut by_claim: BTreeMap<ObjectKey, &PersistentVolume> = BTreeMap::new();
+    for volume in &record.volumes {
+        let Some(key) = volume.claim_key() else { continue };
+        let name = key.name.clone();
+        if by_claim.insert(key.clone(), volume).is_some() {
+            let why = format!("two recorded volumes are for the claim {key}: clusters have written over each other");
+            plan.wait_for(&name, Wait::CannotRestore(why));
+            return None;
+        }
+    }
+    let mut complete = true;
+    for claim in &record.claims {
+        let name = claim.name();
+        let key = ObjectKey::new(world.group.space(), name);
+        let step = match by_claim.get(&key) {
+            _ if claim.space() != world.group.space() => {
+                Err(Wait::CannotRestore(format!("the recorded claim {name} is of another namespace")))
+            }
+            None => Err(Wait::CannotRestore(format!("the record has no volume for the claim {name}"))),
+            Some(volume) => pair(world, claim, volume),
+        };
+        match step {
+            Ok(None) => {}
+            Ok(Some(effect)) => {
+                complete = false;
+                plan.act_for(world, now, name, effect);
+            }
+            Err(why) => {
+                complete = false;
+                plan.wait_for(name, why);
+            }
+        }
+    }
+    complete.then_some(record.claims.len())
+}
+
+/// The next step for one claim and its volume.
+fn pair(world: &World, claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> Result<Option<Effect>, Wait> {
+    let wanted = restored::volume(volume, claim.class_name().and_then(|name| world.classes.get(name)).map(|class| &**class));
+    let name = claim.name().to_owned();
+    let there = world.claim(&name);
+    match world.volumes.get(wanted.name()) {
+        None => return Ok(Some(Effect::MakeVolume { claim: name, volume: Box::new(wanted) })),
+        Some(has) => {
+            if !same_storage(has, &wanted) {
+                return Err(Wait::CannotRestore(format!(
+                    "there is a volume {} with other storage than the recorded one: it is left alone",
+                    has.name()
+                )));
+            }
+            let uid = has.claim_uid();
+            let bound_to_other = !uid.is_empty() && there.is_none_or(|there| there.claim.uid() != uid);
+            if bound_to_other {
+                if !restored::is_ours(has) {
+                    return Err(Wait::CannotRestore(format!(
+                        "the volume {} was released by a claim that is gone, and it is not one that a group kept: it is left alone",
+                        has.name()
+                    )));
+                }
+                return Ok(Some(Effect::Unclaim { claim: name, volume: has.name().to_owned() }));
+            }
+            if uid.is_empty() && there.is_none() && !restored::is_ours(has) {
+                return Err(Wait::CannotRestore(format!("the volume {} exists and was not restored by us", has.name())));
+            }
+        }
+    }
+    match there {
+        None => Ok(Some(Effect::MakeClaim { claim: Box::new(restored::claim(claim)) })),
+        Some(there) if there.claim.is_going() => {
+            Err(Wait::CannotRestore(format!("an earlier claim {name} is still being deleted")))
+        }
+        Some(there) if there.claim.volume_name() == Some(wanted.name()) => Ok(None),
+        Some(_) => Err(Wait::CannotRestore(format!(
+            "there is a claim {name} with another volume than the recorded one: it is left alone"
+        ))),
+    }
+}
+
+fn same_storage(has: &PersistentVolume, wanted: &PersistentVolume) -> bool {
+    has.handle() == wanted.handle()
+        && has.claim_key() == wanted.claim_key()
+        && (has.handle().is_some() || has.spec.as_ref().map(|spec| (&spec.host_path, &spec.local, &spec.nfs))
+            == wanted.spec.as_ref().map(|spec| (&spec.host_path, &spec.local, &spec.nfs)))
+}

@@ -1,0 +1,138 @@
+//! The operator's configuration, as Ramen keeps it in a ConfigMap. Read anew with every decision, so that an edit counts at once. A profile that
+//! cannot be read is one bad profile, and no reason to forget the others.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Name of the ConfigMap.
+pub const CONFIG_MAP: &str = "ramen-dr-cluster-operator-config";
+/// Its key.
+pub const CONFIG_KEY: &str = "ramen_manager_config.yaml";
+
+/// Where a store is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Profile {
+    /// The name that groups use.
+    #[serde(rename = "s3ProfileName")]
+    pub name: String,
+    /// The bucket.
+    #[serde(rename = "s3Bucket")]
+    pub bucket: String,
+    /// The end point.
+    #[serde(rename = "s3CompatibleEndpoint")]
+    pub endpoint: String,
+    /// The region.
+    #[serde(rename = "s3Region")]
+    pub region: String,
+    /// The Secret with the keys.
+    #[serde(rename = "s3SecretRef")]
+    pub secret: SecretRef,
+    /// Certificates to trust, as base64 of PEM.
+    #[serde(rename = "caCertificates")]
+    pub ca_certificates: Option<String>,
+}
+
+/// Names a Secret.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct SecretRef {
+    /// Its name.
+    pub name: String,
+    /// Its namespace; the operator's where absent.
+    pub namespace: String,
+}
+
+/// How destinations publish what they received.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DestinationCopy {
+    /// Into a snapshot, from which the claim is made at failover.
+    #[default]
+    Snapshot,
+    /// Into the claim itself.
+    Direct,
+}
+
+/// What the operator is told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Config {
+    /// Stores by name.
+    pub profiles: BTreeMap<String, Profile>,
+    /// Entries of the list of stores that cannot be read, with the reason.
+    pub bad_profiles: BTreeMap<String, String>,
+    /// Whether movers are not used on this cluster.
+    pub volsync_disabled: bool,
+    /// How destinations publish.
+    pub destination_copy: DestinationCopy,
+    /// The CSI driver whose snapshots are mounted read-only by many.
+    pub read_only_many_driver: String,
+    /// Whether claims that are deselected or deleted keep their protection.
+    pub keep_deselected: bool,
+    /// Why nothing could be read at all.
+    pub problem: Option<String>,
+}
+
+const CEPHFS: &str = "openshift-storage.cephfs.csi.ceph.com";
+
+impl Config {
+    /// Reads the ConfigMap; without one, or with one that cannot be read, there are no stores.
+    pub fn of(map: Option<&ConfigMap>) -> Self {
+        let mut config = Self { read_only_many_driver: CEPHFS.to_owned(), ..Self::default() };
+        let Some(map) = map else {
+            config.problem = Some(format!("the ConfigMap {CONFIG_MAP} does not exist: no store is known"));
+            return config;
+        };
+        let text = map.data.as_ref().and_then(|data| data.get(CONFIG_KEY));
+        let Some(text) = text else {
+            config.problem = Some(format!("the ConfigMap {CONFIG_MAP} has no key {CONFIG_KEY}"));
+            return config;
+        };
+        match serde_saphyr::from_str::<Value>(text) {
+            Ok(value) => config.read(&value),
+            Err(error) => {
+                config.problem = Some(format!("the ConfigMap {CONFIG_MAP} cannot be read: {error}"));
+            }
+        }
+        config
+    }
+
+    fn read(&mut self, value: &Value) {
+        let listed = value.get("s3StoreProfiles").and_then(Value::as_array);
+        for (place, entry) in listed.into_iter().flatten().enumerate() {
+            let named = entry.get("s3ProfileName").and_then(Value::as_str);
+            let name = named.map_or_else(|| format!("entry {}", place + 1), str::to_owned);
+            match Profile::deserialize(entry) {
+                Ok(profile) if profile.bucket.is_empty() || profile.name.is_empty() => {
+                    self.bad_profiles.insert(name, "it names no bucket".to_owned());
+                }
+                Ok(profile) => drop(self.profiles.insert(name, profile)),
+                Err(error) => drop(self.bad_profiles.insert(name, error.to_string())),
+            }
+        }
+        let volsync = value.get("volSync");
+        let text = |key: &str| volsync.and_then(|volsync| volsync.get(key)).and_then(Value::as_str);
+        self.volsync_disabled =
+            volsync.and_then(|volsync| volsync.get("disabled")).and_then(Value::as_bool).unwrap_or(false);
+        if let Some(driver) = text("cephFSCSIDriverName").filter(|driver| !driver.is_empty()) {
+            self.read_only_many_driver = driver.to_owned();
+        }
+        if text("destinationCopyMethod") == Some("Direct") {
+            self.destination_copy = DestinationCopy::Direct;
+        }
+        self.keep_deselected = value.get("volumeUnprotectionEnabled").and_then(Value::as_bool) == Some(false);
+    }
+
+    /// Why a store that a group names cannot be used, where it cannot.
+    pub fn missing(&self, name: &str) -> Option<String> {
+        if self.profiles.contains_key(name) {
+            return None;
+        }
+        Some(match (self.bad_profiles.get(name), &self.problem) {
+            (Some(why), _) => format!("the store profile {name} cannot be used: {why}"),
+            (None, Some(problem)) => problem.clone(),
+            (None, None) => format!("the configuration has no store profile {name}"),
+        })
+    }
+}
