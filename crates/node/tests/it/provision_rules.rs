@@ -157,7 +157,7 @@ fn claims() {
         "the scheduler's node is taken",
         &|world| {
             delayed(world);
-            select(world, "a")
+            select(world, "a");
         },
         "Do(Make)",
     );
@@ -165,7 +165,7 @@ fn claims() {
         "a node that does not fit goes back to the scheduler",
         &|world| {
             delayed(world);
-            select(world, "gone")
+            select(world, "gone");
         },
         "Do(Reschedule)",
     );
@@ -438,7 +438,7 @@ fn volumes() {
         Arc::make_mut(&mut world.volume)
     }
     let phase = |world: &mut VolumeWorld, phase: &str| {
-        volume(world).status.as_mut().unwrap().phase = Some(phase.into())
+        volume(world).status.as_mut().unwrap().phase = Some(phase.into());
     };
     let policy = |world: &mut VolumeWorld, policy: &str| {
         volume(world).spec.as_mut().unwrap().persistent_volume_reclaim_policy = Some(policy.into());
@@ -476,7 +476,7 @@ fn volumes() {
         "kept storage needs no finalizer",
         &|world| {
             policy(world, "Retain");
-            sealed(world)
+            sealed(world);
         },
         "Do(Release)",
     );

@@ -90,7 +90,7 @@ on_both!(
         let all_said = || async {
             let claims: Vec<PersistentVolumeClaim> = scene.claims.list(&ListParams::default()).await?.items;
             let bound =
-                claims.iter().filter(|claim| !claim.spec.as_ref().unwrap().volume_name.is_none()).count();
+                claims.iter().filter(|claim| claim.spec.as_ref().unwrap().volume_name.is_some()).count();
             if bound == 9 { Ok(()) } else { Err(NotYet(format!("{bound} are bound"))) }
         };
         cluster.eventually("nine bound claims", all_said).await;
