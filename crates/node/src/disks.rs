@@ -39,6 +39,12 @@ impl Disks {
         &*self.lvm
     }
 
+    /// The same, for work that outlives its caller.
+    #[must_use]
+    pub fn shared(&self) -> Arc<dyn Lvm> {
+        self.lvm.clone()
+    }
+
     /// What is known of some volumes of a class.
     #[must_use]
     pub fn look(&self, class: &str, wanted: impl Fn(&Volume) -> bool) -> Look {

@@ -1,6 +1,6 @@
 //! Mounting with the tools of this machine.
 
-use crate::mounts::{Filesystems, Purpose};
+use crate::mounts::{CopyCare, Filesystems, Purpose};
 use async_trait::async_trait;
 use lifeboat_lvm::Error;
 use lifeboat_lvm::mount::{Filesystem, MountError, Mounts, Purpose as Use, Tools, mount_points};
@@ -70,8 +70,28 @@ impl Filesystems for LocalFilesystems {
         Ok(points.into_iter().map(|point| point.target).filter(|target| target.starts_with(folder)).collect())
     }
 
-    async fn copy_must_be_writable(&self, device: &Path) -> Result<bool, Error> {
+    async fn care(&self, device: &Path) -> Result<CopyCare, Error> {
         let found = self.0.probe(device).await.map_err(said)?;
-        Ok(found.is_some_and(|found| Filesystem::named(&found) == Ok(Filesystem::Btrfs)))
+        let careful = found
+            .is_some_and(|found| Filesystem::named(&found).is_ok_and(Filesystem::needs_help_for_snapshots));
+        if !careful {
+            return Ok(CopyCare::Nothing);
+        }
+        let real = std::fs::canonicalize(device).unwrap_or_else(|_| device.to_owned());
+        let is_it = |source: &Path| {
+            source == device || std::fs::canonicalize(source).is_ok_and(|source| source == real)
+        };
+        let points = mount_points().map_err(said)?;
+        let mounted =
+            points.into_iter().find(|point| is_it(Path::new(&point.source))).map(|point| point.target);
+        Ok(CopyCare::Still { mounted })
+    }
+
+    async fn freeze(&self, at: &Path) -> Result<(), Error> {
+        self.0.freeze(at).await.map_err(said)
+    }
+
+    async fn thaw(&self, at: &Path) -> Result<(), Error> {
+        self.0.thaw(at).await.map_err(said)
     }
 }

@@ -5,6 +5,8 @@ use async_trait::async_trait;
 use lifeboat_lvm::Error;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,6 +24,18 @@ pub enum Purpose {
     },
 }
 
+/// What it takes to copy a device so that the copy can be mounted beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CopyCare {
+    /// Nothing: LVM sees to it.
+    Nothing,
+    /// The copy must be writable, and the filesystem, where it is mounted, must stand still meanwhile.
+    Still {
+        /// Where it is mounted.
+        mounted: Option<PathBuf>,
+    },
+}
+
 /// Mounts and unmounts; behind a trait so that a test can make it fail.
 #[async_trait]
 pub trait Filesystems: Send + Sync + 'static {
@@ -31,9 +45,16 @@ pub trait Filesystems: Send + Sync + 'static {
     async fn unmount(&self, at: &Path) -> Result<(), Error>;
     /// Mount points below a folder.
     async fn mounted_under(&self, folder: &Path) -> Result<Vec<PathBuf>, Error>;
-    /// Whether a copy of this device can be mounted beside it only after something was written to the copy.
-    async fn copy_must_be_writable(&self, device: &Path) -> Result<bool, Error>;
+    /// What it takes to copy a device so that the copy can be mounted beside it.
+    async fn care(&self, device: &Path) -> Result<CopyCare, Error>;
+    /// Holds the writers of a mounted filesystem, with everything on disk.
+    async fn freeze(&self, at: &Path) -> Result<(), Error>;
+    /// Lets them go on; one that is not frozen is no error.
+    async fn thaw(&self, at: &Path) -> Result<(), Error>;
 }
+
+/// Begins the name of a note about a filesystem that stands still.
+const STILL: &str = "still-";
 
 /// Our mount points by the UID of their volume.
 #[derive(Clone)]
@@ -50,12 +71,13 @@ impl Mounts {
         Self { filesystems, folder, known: Arc::default() }
     }
 
-    /// Learns what an earlier process left mounted; decisions then release it.
+    /// Lets filesystems go on that an earlier process left standing still, and learns what it left mounted; decisions then release that.
     ///
     /// # Errors
     ///
     /// When the table of mounts cannot be read.
     pub async fn learn(&self) -> Result<(), Error> {
+        self.let_go().await?;
         for at in self.filesystems.mounted_under(&self.folder).await? {
             if let Some(uid) = at.file_name().and_then(|name| name.to_str()) {
                 self.known.lock().insert(uid.to_owned(), at.clone());
@@ -76,13 +98,55 @@ impl Mounts {
         self.known.lock().keys().filter(|uid| !has_object(uid)).cloned().collect()
     }
 
-    /// Whether a copy of this device can be mounted beside it only after something was written to the copy.
+    /// What it takes to copy a device.
     ///
     /// # Errors
     ///
     /// What the tools say.
-    pub async fn copy_must_be_writable(&self, device: &Path) -> Result<bool, Error> {
-        self.filesystems.copy_must_be_writable(device).await
+    pub async fn care(&self, device: &Path) -> Result<CopyCare, Error> {
+        self.filesystems.care(device).await
+    }
+
+    /// Does something while a filesystem stands still. It goes on even if nobody waits for it any more, and a note beside the mounts tells the
+    /// next process which filesystem to let go if this one dies in between: a workload must not hang for ever.
+    ///
+    /// # Errors
+    ///
+    /// Of the work, or of holding and letting go.
+    pub async fn while_still<T: Send + 'static>(
+        &self,
+        uid: &str,
+        at: PathBuf,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (filesystems, note) = (self.filesystems.clone(), self.folder.join(format!("{STILL}{uid}")));
+        let whole = async move {
+            write_note(&note, &at)?;
+            let result = match filesystems.freeze(&at).await {
+                Ok(()) => work.await,
+                Err(error) => Err(error),
+            };
+            filesystems.thaw(&at).await?;
+            // A note that stays only makes the next start thaw what is not frozen.
+            let _ = std::fs::remove_file(&note);
+            result
+        };
+        #[expect(clippy::disallowed_methods, reason = "a filesystem is let go even when its caller has gone")]
+        let whole = tokio::spawn(whole);
+        whole.await.unwrap_or_else(|error| Err(Error::Transient(format!("the copy ended early: {error}"))))
+    }
+
+    async fn let_go(&self) -> Result<(), Error> {
+        for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            if !entry.file_name().to_string_lossy().starts_with(STILL) {
+                continue;
+            }
+            if let Ok(at) = std::fs::read(entry.path()) {
+                self.filesystems.thaw(Path::new(OsStr::from_bytes(&at))).await?;
+            }
+            let _ = std::fs::remove_file(entry.path());
+        }
+        Ok(())
     }
 
     /// Mounts a volume's device.
@@ -113,4 +177,14 @@ impl Mounts {
         self.known.lock().remove(uid);
         Ok(())
     }
+}
+
+fn write_note(note: &Path, at: &Path) -> Result<(), Error> {
+    let written = note.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| {
+        let mut file = std::fs::File::create(note)?;
+        std::io::Write::write_all(&mut file, at.as_os_str().as_bytes())?;
+        file.sync_all()
+    });
+    written
+        .map_err(|error| Error::Transient(format!("the note {} cannot be written: {error}", note.display())))
 }

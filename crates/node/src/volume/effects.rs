@@ -1,7 +1,7 @@
 //! Act: carries out what was decided about a LogicalVolume, on the disks, in the store and on the object.
 
 use crate::disks::Look;
-use crate::mounts::Purpose;
+use crate::mounts::{CopyCare, Purpose};
 use crate::patch::difference;
 use crate::volume::decide::{VolumeDecision, VolumeEffect, backup_tag, decide, mode};
 use crate::volume::move_bytes::{self, Move};
@@ -131,26 +131,34 @@ impl Volumes {
             Look::Listed(found) => found.into_values().next().map(|found| found.access),
             _ => None,
         };
-        let writable = match origin {
+        let care = match origin {
             // Only a copy that serves one backup and goes away after it.
             Some(Access::Device(device)) if short_lived => {
-                self.mounts.copy_must_be_writable(&device).await.map_err(|error| {
+                self.mounts.care(&device).await.map_err(|error| {
                     EffectError::caused(Class::Transient, "looking at the source's filesystem", error)
                 })?
             }
-            _ => false,
+            _ => CopyCare::Nothing,
         };
         let wanted = Snapshot {
             name: volume.uid().to_owned(),
             class: class.to_owned(),
             source,
-            mode: mode(read_only && !writable),
+            mode: mode(read_only && care == CopyCare::Nothing),
             size,
             tags: tags(volume),
             short_lived: short_lived.then_some(room),
         };
         let work = async {
-            let snapped = lvm.snapshot(wanted).await?;
+            let snapped = match care {
+                CopyCare::Still { mounted: Some(at) } => {
+                    let lvm = self.disks.shared();
+                    self.mounts
+                        .while_still(volume.uid(), at, async move { lvm.snapshot(wanted).await })
+                        .await?
+                }
+                CopyCare::Still { mounted: None } | CopyCare::Nothing => lvm.snapshot(wanted).await?,
+            };
             let worth = BTreeSet::from([backup_tag(snapped.consistency)]);
             lvm.retag(class, volume.uid(), &worth, &BTreeSet::new()).await
         };

@@ -16,7 +16,7 @@ use lifeboat_lvm::{
 };
 use lifeboat_mover::{BackedUp, Backup, Mover, Progress, Repository, Restore, Restored, Rustic, Verified};
 use lifeboat_node::volume::{Config, Parts, agent};
-use lifeboat_node::{Filesystems, Purpose};
+use lifeboat_node::{CopyCare, Filesystems, Purpose};
 use lifeboat_testbed::fixtures;
 use lifeboat_testbed::{Cluster, CrashPoints, Kind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -247,8 +247,14 @@ impl Filesystems for NoMounts {
     async fn mounted_under(&self, _: &Path) -> Result<Vec<PathBuf>, Error> {
         Ok(Vec::new())
     }
-    async fn copy_must_be_writable(&self, _: &Path) -> Result<bool, Error> {
-        Ok(false)
+    async fn care(&self, _: &Path) -> Result<CopyCare, Error> {
+        Ok(CopyCare::Nothing)
+    }
+    async fn freeze(&self, at: &Path) -> Result<(), Error> {
+        panic!("a directory is frozen: {}", at.display());
+    }
+    async fn thaw(&self, at: &Path) -> Result<(), Error> {
+        panic!("a directory is thawed: {}", at.display());
     }
 }
 
