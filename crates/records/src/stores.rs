@@ -5,6 +5,7 @@
 
 mod delete;
 mod fence;
+mod keep;
 mod reach;
 mod read;
 mod sweep;

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt, stream};
 use lifeboat_store::{Entry, Objects};
 use tokio::time::timeout;
@@ -177,14 +178,14 @@ impl<'a> Reach<'a> {
         self.within(self.settings.list, &what, self.objects.delete_many(keys)).await
     }
 
-    /// Does something with each item, several at once; the first error ends it.
-    pub(crate) async fn each<T, F: Future<Output = Result<(), Error>>>(
-        &self,
-        items: impl IntoIterator<Item = T>,
-        work: impl FnMut(T) -> F,
-    ) -> Result<(), Error> {
-        let at_once = self.settings.at_once.max(1);
-        stream::iter(items.into_iter().map(work)).buffer_unordered(at_once).try_collect().await
+    /// Does all of it, several at once; the first error ends it.
+    pub(crate) async fn each(&self, work: Vec<BoxFuture<'_, Result<(), Error>>>) -> Result<(), Error> {
+        stream::iter(work).buffer_unordered(self.settings.at_once.max(1)).try_collect().await
+    }
+
+    /// Does all of it, several at once, and gives every answer, in any order.
+    pub(crate) async fn together<T>(&self, work: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+        stream::iter(work).buffer_unordered(self.settings.at_once.max(1)).collect().await
     }
 }
 

@@ -1,7 +1,7 @@
 //! Finding what to restore: the newest complete manifest over all stores that can be reached.
 
+use futures::FutureExt;
 use futures::future::join_all;
-use futures::{StreamExt, stream};
 
 use super::reach::Reach;
 use super::{Observed, Stores, observe};
@@ -204,9 +204,8 @@ async fn complete(
         };
         let others = reached.iter().map(|(reach, _)| *reach).filter(|reach| !std::ptr::eq(*reach, home));
         let sources: Vec<_> = std::iter::once(home).chain(others).collect();
-        let reads = manifest.records.iter().map(|(id, listed)| record(&sources, id, *listed));
-        let reads: Vec<_> =
-            stream::iter(reads).buffer_unordered(home.settings.at_once.max(1)).collect().await;
+        let reads = manifest.records.iter().map(|(id, listed)| record(&sources, id, *listed).boxed());
+        let reads = home.together(reads.collect()).await;
         let mut records = Records::new();
         let mut whole = true;
         for (read, faults) in reads {
@@ -267,12 +266,13 @@ pub(crate) async fn set(reach: &Reach<'_>, shelf: &Shelf) -> (Records, Vec<Error
     let old = shelf.old_claims.iter().filter(|(id, _)| !shelf.records.contains_key(id));
     let old = old.map(|(id, size)| (id, Spot::OldClaim(id.clone()), *size));
     let new = shelf.records.iter().map(|(id, size)| (id, Spot::Record(id.clone()), *size));
-    let reads = new.chain(old).take(MOST).map(|(id, spot, size)| async move {
+    let read = async |id: RecordId, spot: Spot, size: u64| {
         let packed = reach.read_sized(&spot, size).await?;
-        Record::read(reach.group, id.clone(), packed).map_err(|fault| reach.damaged(&spot, fault))
-    });
-    let reads: Vec<Result<Record, Error>> =
-        stream::iter(reads).buffer_unordered(reach.settings.at_once.max(1)).collect().await;
+        Record::read(reach.group, id, packed).map_err(|fault| reach.damaged(&spot, fault))
+    };
+    let reads: Vec<_> =
+        new.chain(old).take(MOST).map(|(id, spot, size)| read(id.clone(), spot, size).boxed()).collect();
+    let reads: Vec<Result<Record, Error>> = reach.together(reads).await;
     let mut records = Records::new();
     let mut faults = Vec::new();
     for read in reads {

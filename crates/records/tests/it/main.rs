@@ -1,0 +1,13 @@
+//! Records in real stores: directories and a server of the S3 protocol that does not always do as it should.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod crash;
+mod defects;
+mod delete;
+mod epochs;
+mod faults;
+mod fixture;
+mod ramen;
+#[path = "../../../store/tests/it/server.rs"]
+mod server;
+mod stories;
