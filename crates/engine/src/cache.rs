@@ -130,6 +130,13 @@ impl<K> Default for Cache<K> {
     }
 }
 
+/// The object without the record of who set which field. No controller reads that, it is larger than all the rest, and a write that leaves
+/// it out leaves it as it is.
+pub(crate) fn lean<K: Resource>(mut object: K) -> K {
+    object.meta_mut().managed_fields = None;
+    object
+}
+
 impl<K: Resource + Send + Sync + 'static> Cache<K> {
     /// The newest known version of an object.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {

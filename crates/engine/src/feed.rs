@@ -9,7 +9,7 @@
 //! where it was; one whose past is forgotten starts from a new picture. Now and then a new picture is taken anyway: should an
 //! event ever be lost, that is how long the loss can last.
 
-use crate::cache::{Cache, ObjectKey, parse_version};
+use crate::cache::{Cache, ObjectKey, lean, parse_version};
 use crate::metrics::Metrics;
 use crate::queue::Backoff;
 use futures::StreamExt;
@@ -276,7 +276,7 @@ where
                 }
             }
         };
-        match self.take_picture(&items, at, accept_old) {
+        match self.take_picture(items, at, accept_old) {
             Some(old) => Err(old),
             None => Ok(events),
         }
@@ -306,20 +306,20 @@ where
             }
             params.continue_token = Some(page.metadata.next);
         };
-        self.take_picture(&items, at, accept_old).unwrap_or(Ended::Resume)
+        self.take_picture(items, at, accept_old).unwrap_or(Ended::Resume)
     }
 
     /// Brings a picture into the cache, unless it is older than what is known.
-    fn take_picture(&self, items: &[Raw], at: u64, accept_old: bool) -> Option<Ended> {
+    fn take_picture(&self, items: Vec<Raw>, at: u64, accept_old: bool) -> Option<Ended> {
         if at < self.cache.position() && !accept_old {
             return Some(Ended::Old);
         }
         let mut named = BTreeSet::new();
         let mut news = Vec::new();
         for item in items {
-            let Some(head) = head(item) else { continue };
+            let Some(head) = head(&item) else { continue };
             if self.cache.wants(&head.key(), head.version()) {
-                news.extend(self.decode(&head, item));
+                news.extend(self.decode(&head, &item));
             }
             named.insert(head.key());
         }
@@ -384,7 +384,7 @@ where
 
     fn decode(&self, head: &Head, item: &RawValue) -> Option<K> {
         match serde_json::from_str(item.get()) {
-            Ok(object) => Some(object),
+            Ok(object) => Some(lean(object)),
             Err(error) => {
                 let (kind, key) = (K::kind(&()), head.key());
                 tracing::warn!(%kind, %key, %error, "an object cannot be read; it is left alone");

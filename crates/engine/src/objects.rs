@@ -2,7 +2,7 @@
 //! put back into the cache before the next decision. A write that finds the world changed reads the object anew first, so
 //! that looking again at once is worth it.
 
-use crate::cache::{Cache, ObjectKey};
+use crate::cache::{Cache, ObjectKey, lean};
 use crate::error::{Class, EffectError};
 use kube::Resource;
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
@@ -129,7 +129,7 @@ where
             Ok(either) => {
                 match either.left() {
                     // Some kinds answer with the last version; only what still has finalizers is still there.
-                    Some(left) if waits_for_finalizers(&left) => self.cache.wrote(left),
+                    Some(left) if waits_for_finalizers(&left) => self.cache.wrote(lean(left)),
                     _ => self.cache.wrote_deletion(&key, uid),
                 }
                 Ok(())
@@ -147,6 +147,7 @@ where
         let request = self.request(key).get(&key.name, &GetParams::default());
         match self.send(request).await {
             Ok(object) => {
+                let object = lean(object);
                 self.cache.wrote(object.clone());
                 Ok(Some(Arc::new(object)))
             }
@@ -189,6 +190,7 @@ where
     ) -> Result<Arc<K>, EffectError> {
         match answer {
             Ok(object) => {
+                let object = lean(object);
                 self.cache.wrote(object.clone());
                 Ok(Arc::new(object))
             }
