@@ -74,7 +74,7 @@ impl Books {
 enum Job {
     Keep { store: Store, record: Box<Record> },
     Erase { store: Store, epoch: i64 },
-    Read { stores: Vec<Store>, question: String },
+    Read { stores: Vec<Store>, missing: Vec<(String, String)>, question: String },
 }
 
 /// Hands work to the clerk.
@@ -132,15 +132,21 @@ impl Desk {
         });
     }
 
-    /// Has all stores read.
-    pub fn read(&self, group: &ObjectKey, stores: Vec<Store>, question: String) {
+    /// Has all stores read; `missing` are those that cannot even be asked, with the reason.
+    pub fn read(
+        &self,
+        group: &ObjectKey,
+        stores: Vec<Store>,
+        missing: Vec<(String, String)>,
+        question: String,
+    ) {
         let begun = self.books.note(group, |page| {
             let begun = page.read.busy.is_none();
             page.read.busy.get_or_insert_with(|| question.clone());
             begun
         });
         if begun {
-            let _ = self.jobs.send((group.clone(), Job::Read { stores, question }));
+            let _ = self.jobs.send((group.clone(), Job::Read { stores, missing, question }));
         }
     }
 }
@@ -188,15 +194,16 @@ async fn work(books: &Books, ledger: &dyn Ledger, clock: &Clock, group: ObjectKe
             let now = clock.now();
             books.note(&group, |page| ended(page, &store.profile.name, None, result, now));
         }
-        Job::Read { stores, question } => {
+        Job::Read { stores, missing, question } => {
             let read = tokio::time::timeout(WITHIN, ledger.read(&stores, &group)).await;
-            let reading = read.unwrap_or_else(|_| Reading {
+            let mut reading = read.unwrap_or_else(|_| Reading {
                 stores: stores
                     .iter()
                     .map(|store| (store.profile.name.clone(), Err(late().to_string())))
                     .collect(),
                 ..Reading::default()
             });
+            reading.stores.extend(missing.into_iter().map(|(name, why)| (name, Err(why))));
             let now = clock.now();
             books.note(&group, |page| {
                 page.read.busy = None;

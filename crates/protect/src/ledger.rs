@@ -77,7 +77,9 @@ pub enum Seen {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LedgerError {
     /// A higher epoch has written there.
-    #[error("the store has records of epoch {0}, which is later than ours: this cluster must not write any more")]
+    #[error(
+        "the store has records of epoch {0}, which is later than ours: this cluster must not write any more"
+    )]
     Superseded(i64),
     /// It failed.
     #[error("{0}")]
@@ -135,8 +137,14 @@ pub fn shape(record: &Record) -> String {
         json!([bare, conditions(&claim.conditions)])
     });
     let claims: Vec<Value> = claims.collect();
-    digest(&json!([substance(record), status.state, conditions(&status.conditions), claims,
-        group.metadata.annotations, group.metadata.labels]))
+    digest(&json!([
+        substance(record),
+        status.state,
+        conditions(&status.conditions),
+        claims,
+        group.metadata.annotations,
+        group.metadata.labels
+    ]))
 }
 
 /// Annotations that say how far a record is, which therefore are no part of it.

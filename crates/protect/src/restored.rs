@@ -87,7 +87,12 @@ pub fn claim(recorded: &PersistentVolumeClaim) -> PersistentVolumeClaim {
 /// Annotations that go with a claim to another cluster.
 pub fn carried_over(notes: Option<&Notes>) -> Notes {
     let ours = |key: &String| annotations::NOT_CARRIED_OVER.iter().any(|prefix| key.starts_with(prefix));
-    notes.into_iter().flatten().filter(|(key, _)| !ours(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+    notes
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| !ours(key))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 /// Whether a volume is one that a group restored or kept, and so may be taken up again.

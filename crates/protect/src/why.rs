@@ -133,7 +133,10 @@ impl Wait {
     /// How much it matters when several things are waited for: the most telling one is what the group as a whole says.
     pub fn weight(&self) -> u8 {
         match self {
-            Self::Invalid(_) | Self::Unsupported(_) | Self::EpochUnreadable(_) | Self::EpochRefused { .. } => 5,
+            Self::Invalid(_)
+            | Self::Unsupported(_)
+            | Self::EpochUnreadable(_)
+            | Self::EpochRefused { .. } => 5,
             Self::Superseded(_) | Self::NothingRecorded | Self::Conflict(_) | Self::Foreign(_) => 4,
             Self::CannotRestore(_)
             | Self::StorageRefused(_)

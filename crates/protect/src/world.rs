@@ -44,6 +44,17 @@ impl Kinds {
     };
 }
 
+/// What is known about the key that the movers of a group share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MoverKey {
+    /// Nobody has looked.
+    Unknown,
+    /// It was not there; looking again is worth it at this time.
+    Missing(jiff::Timestamp),
+    /// It is there.
+    There,
+}
+
 /// A claim that a group selects or owns.
 #[derive(Debug, Clone)]
 pub struct Claim {
@@ -108,7 +119,7 @@ pub struct World {
     /// Services that are exported.
     pub exports: BTreeSet<String>,
     /// Whether the key that movers share is there.
-    pub has_key: bool,
+    pub mover_key: MoverKey,
     /// What is known about the stores.
     pub stores: BTreeMap<String, StoreState>,
     /// What was read from the stores.

@@ -33,7 +33,8 @@ fn bad(why: impl Into<String>) -> Wait {
 pub fn classify(world: &World, claim: &PersistentVolumeClaim) -> Result<Way, Wait> {
     let group = &world.group;
     let name = claim.class_name().ok_or_else(|| bad("the claim has no storage class"))?;
-    let class = world.classes.get(name).ok_or_else(|| bad(format!("the storage class {name} does not exist")))?;
+    let class =
+        world.classes.get(name).ok_or_else(|| bad(format!("the storage class {name} does not exist")))?;
     if let Some(sync) = &group.spec.sync {
         if !sync.peer_classes.is_empty() {
             peer(&sync.peer_classes, class)?;
@@ -75,7 +76,10 @@ fn by_peer(world: &World, class: &StorageClass, peers: &[PeerClass], volsync: bo
         return Ok(way(Path::Replicated, Some(&chosen), class, shortfall));
     }
     if !volsync {
-        return Err(bad(format!("storage class {} replicates by mover only, and movers are switched off", class.name())));
+        return Err(bad(format!(
+            "storage class {} replicates by mover only, and movers are switched off",
+            class.name()
+        )));
     }
     Ok(Way { class: snapshot_class(world, class, true)?, ..way(Path::Copied, None, class, shortfall) })
 }
@@ -85,7 +89,8 @@ fn peer<'a>(peers: &'a [PeerClass], class: &StorageClass) -> Result<&'a PeerClas
         return Err(bad(format!("storage class {} has no label {}", class.name(), labels::STORAGE_ID)));
     };
     let fits = |peer: &&PeerClass| {
-        peer.storage_class_name.as_deref() == Some(class.name()) && peer.storage_id.iter().any(|known| known == id)
+        peer.storage_class_name.as_deref() == Some(class.name())
+            && peer.storage_id.iter().any(|known| known == id)
     };
     peers.iter().find(fits).ok_or_else(|| {
         bad(format!("peerClass matching storageClassName {} and storageID {id} not found", class.name()))
@@ -101,7 +106,9 @@ fn way(
     Way {
         path,
         class: chosen.map(|chosen| chosen.name().to_owned()),
-        storage_id: class.label(labels::STORAGE_ID).map(|id| Identifier { id: id.to_owned(), modes: modes(class) }),
+        storage_id: class
+            .label(labels::STORAGE_ID)
+            .map(|id| Identifier { id: id.to_owned(), modes: modes(class) }),
         replication_id: chosen.and_then(|chosen| {
             let id = chosen.label(labels::REPLICATION_ID)?.to_owned();
             Some(Identifier { id, modes: modes(chosen) })
@@ -132,7 +139,9 @@ fn choose(
     let interval = world.group.spec.async_.as_ref().map(|mode| mode.scheduling_interval.as_str());
     let fits = |candidate: &&VolumeReplicationClass| {
         let said = candidate.spec.parameters.get(annotations::parameters::SCHEDULING_INTERVAL);
-        candidate.spec.provisioner == class.provisioner && said.map(String::as_str) == interval && also(candidate)
+        candidate.spec.provisioner == class.provisioner
+            && said.map(String::as_str) == interval
+            && also(candidate)
     };
     let fitting: Vec<&VolumeReplicationClass> = replication_classes(world).into_iter().filter(fits).collect();
     let default = |candidate: &&VolumeReplicationClass| {

@@ -7,12 +7,13 @@ use crate::decide::{Effect, classify::Way, epoch, undo};
 use crate::status;
 use crate::why::Wait;
 use crate::words::{ClaimWords as _, GroupWords as _, Words as _, cron};
-use crate::world::{Claim, World};
+use crate::world::{Claim, MoverKey, World};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use lifeboat_api::conditions::{volsync as mover, vrg as words};
 use lifeboat_api::volsync::{
-    CopyMethod, MoverConfig, ReplicationSource, ReplicationSourceSpec, RsyncTlsSource, SourceVolumeOptions, Trigger,
+    CopyMethod, MoverConfig, ReplicationSource, ReplicationSourceSpec, RsyncTlsSource, SourceVolumeOptions,
+    Trigger,
 };
 use lifeboat_api::{annotations, labels};
 use lifeboat_engine::conditions::find;
@@ -56,7 +57,8 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, way: &Way)
     }
     status::claim_known(plan, name, way, true);
     if !world.kinds.volsync {
-        let why = "the cluster has no ReplicationSource: install the definitions of volsync.backube".to_owned();
+        let why =
+            "the cluster has no ReplicationSource: install the definitions of volsync.backube".to_owned();
         return failed(plan, Wait::Unsupported(why));
     }
     if !undo::protect(world, now, plan, claim, Path::Copied) {
@@ -66,15 +68,16 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, way: &Way)
         );
         return (false, false);
     }
-    if !world.has_key {
-        return failed(plan, Wait::KeyMissing(world.key_secret()));
+    if let Some(why) = key(world, now, plan) {
+        return failed(plan, why);
     }
     let address = match address(world, name) {
         Ok(address) => address,
         Err(why) => return failed(plan, why),
     };
     // A receiver on the same claim would write under the application.
-    if let Some(receiver) = world.destinations.get(name).filter(|receiver| receiver.is_owned_by(&world.key())) {
+    if let Some(receiver) = world.destinations.get(name).filter(|receiver| receiver.is_owned_by(&world.key()))
+    {
         if !receiver.is_going() {
             plan.act_for(world, now, name, Effect::StopReceiving { claim: name.to_owned() });
             return (false, false);
@@ -115,6 +118,22 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, way: &Way)
     );
     let source = source.expect("invariant: what matches is there");
     progress(world, plan, name, source)
+}
+
+/// Why there is no key yet, where there is none; it is looked for.
+pub fn key(world: &World, now: Timestamp, plan: &mut Plan) -> Option<Wait> {
+    let look = match world.mover_key {
+        MoverKey::There => return None,
+        MoverKey::Unknown => true,
+        MoverKey::Missing(again) => {
+            plan.look_at(again);
+            again <= now
+        }
+    };
+    if look && !plan.effects.contains(&Effect::FindKey) {
+        plan.effects.push(Effect::FindKey);
+    }
+    Some(Wait::KeyMissing(world.key_secret()))
 }
 
 /// How far the preparation and the last copy are.
@@ -164,7 +183,9 @@ pub fn is_complete(world: &World, source: &ReplicationSource) -> bool {
     let token = token(world);
     let done = source.status.as_ref().and_then(|status| status.last_manual_sync.as_deref());
     match is_ours(source) {
-        true => done == Some(token.as_str()) && external(source, mover::EXTERNAL_ECHO) == Some(token.as_str()),
+        true => {
+            done == Some(token.as_str()) && external(source, mover::EXTERNAL_ECHO) == Some(token.as_str())
+        }
         false => done == Some(format!("{token}{SECOND_ROUND}").as_str()),
     }
 }
@@ -242,12 +263,14 @@ fn spec(world: &World, claim: &Claim, way: &Way, address: String, trigger: Trigg
 pub fn mover_config(world: &World, name: &str) -> MoverConfig {
     let wanted = world.group.spec.vol_sync.iter().flat_map(|volsync| &volsync.mover_config);
     let mine = wanted.into_iter().find(|config| {
-        config.pvc_name == name && (config.pvc_namespace.is_empty() || config.pvc_namespace == world.group.space())
+        config.pvc_name == name
+            && (config.pvc_namespace.is_empty() || config.pvc_namespace == world.group.space())
     });
     MoverConfig {
         mover_security_context: mine.and_then(|config| config.mover_security_context.clone()),
         mover_service_account: mine.and_then(|config| config.mover_service_account.clone()),
-        mover_pod_labels: [(labels::CREATED_BY_RAMEN.to_owned(), labels::CREATED_BY_RAMEN_VALUE.to_owned())].into(),
+        mover_pod_labels: [(labels::CREATED_BY_RAMEN.to_owned(), labels::CREATED_BY_RAMEN_VALUE.to_owned())]
+            .into(),
         ..MoverConfig::default()
     }
 }

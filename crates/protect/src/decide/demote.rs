@@ -74,8 +74,12 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim) {
         }
         status::claim_progressing(plan, name, "the claim is being made secondary");
         let class = spec.volume_replication_class.clone();
-        let effect =
-            Effect::Replicate { claim: name.to_owned(), class, role: ReplicationState::Secondary, auto_resync };
+        let effect = Effect::Replicate {
+            claim: name.to_owned(),
+            class,
+            role: ReplicationState::Secondary,
+            auto_resync,
+        };
         return plan.act_for(world, now, name, effect);
     }
     match word(replication, &ReplicationState::Secondary) {

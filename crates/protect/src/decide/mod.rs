@@ -43,6 +43,8 @@ pub enum Effect {
         /// What is asked.
         question: String,
     },
+    /// Looks for the key that movers share.
+    FindKey,
     /// Writes the record of the group to a store.
     Keep {
         /// The store.
@@ -295,7 +297,12 @@ impl<'a> Sorted<'a> {
 }
 
 /// Turns a plan into a decision: effects first; where nothing is left to do, the status, and the stores told of it.
-fn conclude(world: &World, now: Timestamp, mut plan: Plan, restored: Option<restore::Outcome>) -> GroupDecision {
+fn conclude(
+    world: &World,
+    now: Timestamp,
+    mut plan: Plan,
+    restored: Option<restore::Outcome>,
+) -> GroupDecision {
     if !plan.effects.is_empty() {
         return Decision::act(plan.effects);
     }

@@ -5,8 +5,8 @@ use crate::why::Wait;
 use crate::world::World;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use lifeboat_api::ramen::Identifier;
 use lifeboat_api::Duration;
+use lifeboat_api::ramen::Identifier;
 use lifeboat_engine::conditions::Holds;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Receivers: set up on a secondary for every claim that the hub names, kept when it names none, and turned into claims when the group becomes
 //! primary. Only a primary that is ready ever removes one.
 
-use crate::decide::copied::mover_config;
+use crate::decide::copied::{key, mover_config};
 use crate::decide::plan::{Path, Plan, Said};
 use crate::decide::replicated::foreign;
 use crate::decide::{Effect, undo};
@@ -11,13 +11,16 @@ use crate::why::Wait;
 use crate::words::{ClaimWords as _, GroupWords as _, VolumeWords as _, Words as _, owner_labels, storage};
 use crate::world::World;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpec, TypedLocalObjectReference};
+use k8s_openapi::api::core::v1::{
+    PersistentVolumeClaim, PersistentVolumeClaimSpec, TypedLocalObjectReference,
+};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::api::ObjectMeta;
 use lifeboat_api::conditions::vrg as words;
 use lifeboat_api::ramen::{DRAction, ProtectedPvc, VrgState};
 use lifeboat_api::volsync::{
-    CopyMethod, DestinationVolumeOptions, ReplicationDestination, ReplicationDestinationSpec, RsyncTlsDestination,
+    CopyMethod, DestinationVolumeOptions, ReplicationDestination, ReplicationDestinationSpec,
+    RsyncTlsDestination,
 };
 use lifeboat_api::{annotations, labels};
 
@@ -51,7 +54,8 @@ pub fn secondary(world: &World, now: Timestamp, plan: &mut Plan) {
         } else if !claim.users.is_empty() {
             let why = Wait::InUse(claim.users.join(", "));
             plan.verdict(name).copied = true;
-            plan.verdict(name).say(words::TYPE_DATA_READY, Said::no(words::REASON_PROGRESSING, why.to_string()));
+            plan.verdict(name)
+                .say(words::TYPE_DATA_READY, Said::no(words::REASON_PROGRESSING, why.to_string()));
             plan.wait_for(name, why);
         } else if world.sources.get(name).is_some_and(|source| source.is_owned_by(&world.key())) {
             stop_sending(world, now, plan, name);
@@ -79,7 +83,10 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, wish: &ProtectedPvc) {
     let failed = |plan: &mut Plan, why: Wait| {
         plan.verdict(name).say(
             words::TYPE_REPLICATION_DESTINATION_SETUP,
-            Said::no(if why.weight() >= 3 { words::REASON_ERROR } else { words::REASON_PROGRESSING }, why.to_string()),
+            Said::no(
+                if why.weight() >= 3 { words::REASON_ERROR } else { words::REASON_PROGRESSING },
+                why.to_string(),
+            ),
         );
         plan.wait_for(name, why);
     };
@@ -88,11 +95,12 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, wish: &ProtectedPvc) {
         return failed(plan, Wait::Unsupported(why));
     }
     if !world.kinds.volsync {
-        let why = "the cluster has no ReplicationDestination: install the definitions of volsync.backube".to_owned();
+        let why = "the cluster has no ReplicationDestination: install the definitions of volsync.backube"
+            .to_owned();
         return failed(plan, Wait::Unsupported(why));
     }
-    if !world.has_key {
-        return failed(plan, Wait::KeyMissing(world.key_secret()));
+    if let Some(why) = key(world, now, plan) {
+        return failed(plan, why);
     }
     if world.sources.get(name).is_some_and(|source| source.is_owned_by(&world.key())) {
         if world.claim(name).is_some_and(|claim| !claim.users.is_empty()) {
@@ -125,7 +133,8 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, wish: &ProtectedPvc) {
         let effect = Effect::Export { claim: name.to_owned(), service: service(name) };
         plan.act_for(world, now, name, effect);
     }
-    let address = receiver.and_then(|receiver| receiver.status.as_ref()?.rsync_tls.as_ref()?.address.as_deref());
+    let address =
+        receiver.and_then(|receiver| receiver.status.as_ref()?.rsync_tls.as_ref()?.address.as_deref());
     if address.is_none_or(str::is_empty) {
         return failed(plan, Wait::Mover(format!("the receiver of {name} does not listen yet")));
     }
@@ -245,7 +254,9 @@ fn spec(world: &World, wish: &ProtectedPvc, direct: bool, paused: bool) -> Repli
             },
             mover: mover_config(world, name),
             key_secret: Some(world.key_secret()),
-            service_type: Some(if world.group.names_reach() { "ClusterIP" } else { "LoadBalancer" }.to_owned()),
+            service_type: Some(
+                if world.group.names_reach() { "ClusterIP" } else { "LoadBalancer" }.to_owned(),
+            ),
             volume_mode: wish.volume_mode.clone().filter(|mode| mode == "Block"),
             ..RsyncTlsDestination::default()
         }),
@@ -300,24 +311,28 @@ fn from_image(world: &World, wish: &ProtectedPvc) -> Result<Option<Effect>, Wait
         let restored = claim.is_some_and(|claim| {
             !claim.claim.is_going() && (claim.claim.note(annotations::RESTORE).is_some() || claim.is_copied())
         });
-        let why = || Wait::CannotRestore(format!("nothing was received for the claim {name}: there is no receiver"));
+        let why = || {
+            Wait::CannotRestore(format!("nothing was received for the claim {name}: there is no receiver"))
+        };
         return restored.then_some(None).ok_or_else(why);
     };
     if let Some(why) = foreign(world, &**receiver, "ReplicationDestination", name) {
         return Err(why);
     }
     let image = receiver.status.as_ref().and_then(|status| status.latest_image.as_ref());
-    let image = image.filter(|image| image.kind == "VolumeSnapshot").ok_or_else(|| {
-        Wait::CannotRestore(format!("the receiver of {name} has no complete image yet"))
-    })?;
-    let snapshot = world.images.get(&image.name).ok_or_else(|| {
-        Wait::CannotRestore(format!("the image {} of {name} does not exist", image.name))
-    })?;
+    let image = image
+        .filter(|image| image.kind == "VolumeSnapshot")
+        .ok_or_else(|| Wait::CannotRestore(format!("the receiver of {name} has no complete image yet")))?;
+    let snapshot = world
+        .images
+        .get(&image.name)
+        .ok_or_else(|| Wait::CannotRestore(format!("the image {} of {name} does not exist", image.name)))?;
     let status = snapshot.status.clone().unwrap_or_default();
     if status.ready_to_use != Some(true) {
         return Err(Wait::Restoring(format!("the image {} of {name} is not ready yet", image.name)));
     }
-    let kept = snapshot.label(labels::VOLSYNC_DO_NOT_DELETE) == Some("true") && snapshot.is_owned_by(&world.key());
+    let kept =
+        snapshot.label(labels::VOLSYNC_DO_NOT_DELETE) == Some("true") && snapshot.is_owned_by(&world.key());
     if !kept {
         return Ok(Some(Effect::KeepImage { claim: name.to_owned(), image: image.name.clone() }));
     }
@@ -325,7 +340,9 @@ fn from_image(world: &World, wish: &ProtectedPvc) -> Result<Option<Effect>, Wait
         return direct(world, receiver, wish, &image.name);
     }
     let Some(claim) = claim else {
-        return Ok(Some(Effect::MakeClaim { claim: Box::new(filled_claim(world, wish, &image.name, status.restore_size)) }));
+        return Ok(Some(Effect::MakeClaim {
+            claim: Box::new(filled_claim(world, wish, &image.name, status.restore_size)),
+        }));
     };
     if claim.claim.is_going() {
         return Err(Wait::CannotRestore(format!("an earlier claim {name} is still being deleted")));
@@ -371,7 +388,12 @@ fn direct(
     Ok(Some(Effect::Receive { claim: name.to_owned(), spec: Box::new(spec), roll_back_to: back }))
 }
 
-fn filled_claim(world: &World, wish: &ProtectedPvc, image: &str, least: Option<Quantity>) -> PersistentVolumeClaim {
+fn filled_claim(
+    world: &World,
+    wish: &ProtectedPvc,
+    image: &str,
+    least: Option<Quantity>,
+) -> PersistentVolumeClaim {
     let mut claim = empty_claim(world, wish);
     claim
         .metadata
@@ -400,16 +422,19 @@ fn filled_claim(world: &World, wish: &ProtectedPvc, image: &str, least: Option<Q
 /// send.
 pub fn stop_as_primary(world: &World, now: Timestamp, plan: &mut Plan) {
     let ready = world.group.status.as_ref().is_some_and(|status| {
-        status.state == Some(VrgState::Primary) && status.observed_generation == world.group.metadata.generation
+        status.state == Some(VrgState::Primary)
+            && status.observed_generation == world.group.metadata.generation
     });
     if !ready || crate::decide::epoch::superseded(world).is_some() || world.group.in_final_sync() {
         return;
     }
-    let named: Vec<&str> = wished(world).iter().map(|wish| wish.name.as_deref().unwrap_or_default()).collect();
+    let named: Vec<&str> =
+        wished(world).iter().map(|wish| wish.name.as_deref().unwrap_or_default()).collect();
     for receiver in world.destinations.values() {
         let name = receiver.name();
         let kept = receiver.label(labels::VOLSYNC_DO_NOT_DELETE) == Some("true") || named.contains(&name);
-        if receiver.is_owned_by(&world.key()) && !kept && !receiver.is_going() && world.claim(name).is_none() {
+        if receiver.is_owned_by(&world.key()) && !kept && !receiver.is_going() && world.claim(name).is_none()
+        {
             plan.act_for(world, now, name, Effect::StopReceiving { claim: name.to_owned() });
         }
     }

@@ -138,7 +138,9 @@ pub fn keep(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>)
             Standing::Writing | Standing::Failed(_) if due(state, now) => {
                 plan.effects.push(Effect::Keep { store: name });
             }
-            Standing::Writing => plan.wait(Wait::WritingStore(format!("records are being written to {name}"))),
+            Standing::Writing => {
+                plan.wait(Wait::WritingStore(format!("records are being written to {name}")))
+            }
             Standing::Failed(why) => {
                 plan.wait(Wait::StoreFailed(format!("records cannot be written to {name}: {why}")));
                 if let Some(failed) = state.and_then(|state| state.failed.as_ref()) {
@@ -159,7 +161,10 @@ pub fn said(world: &World, claim: &Claim, substance: &str) -> Said {
         return Said::no(words::REASON_UPLOAD_ERROR, "the group names no store: nothing is recorded");
     }
     if claim.claim.asked() > claim.claim.has() {
-        return Said::no(words::REASON_UPLOADING, "the claim is growing: it is recorded at its new size when it has it");
+        return Said::no(
+            words::REASON_UPLOADING,
+            "the claim is growing: it is recorded at its new size when it has it",
+        );
     }
     let mut writing = false;
     for (name, standing) in standings {
@@ -196,9 +201,10 @@ pub fn volume_mark(volume: &PersistentVolume) -> String {
 
 fn is_archived(claim: &Claim) -> bool {
     let mark = archive_mark(&claim.claim);
-    let volume = claim.volume.as_ref().is_some_and(|volume| {
-        volume.note(annotations::VR_ARCHIVED) == Some(volume_mark(volume).as_str())
-    });
+    let volume = claim
+        .volume
+        .as_ref()
+        .is_some_and(|volume| volume.note(annotations::VR_ARCHIVED) == Some(volume_mark(volume).as_str()));
     claim.claim.note(annotations::VR_ARCHIVED) == Some(mark.as_str()) && volume
 }
 
@@ -240,4 +246,3 @@ pub fn copies(
     };
     world.store_names().into_iter().filter(lags).map(|store| Effect::Keep { store }).collect()
 }
-

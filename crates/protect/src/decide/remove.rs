@@ -42,7 +42,8 @@ pub fn remove(world: &World, now: Timestamp) -> GroupDecision {
 fn let_go(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim) {
     let name = claim.name();
     let secondary = world.group.wants_secondary();
-    let replication = world.replications.get(name).filter(|one| one.is_owned_by(&world.key()) && !one.is_going());
+    let replication =
+        world.replications.get(name).filter(|one| one.is_owned_by(&world.key()) && !one.is_going());
     if let Some(replication) = replication {
         let role = if secondary { ReplicationState::Secondary } else { ReplicationState::Primary };
         if replication.spec.replication_state != role {
@@ -66,8 +67,11 @@ fn let_go(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim) {
 /// Senders, receivers and images that the group made.
 fn leftovers(world: &World, now: Timestamp, plan: &mut Plan) {
     let key = world.key();
-    let has_claim = |name: &str| world.claims.iter().any(|claim| claim.name() == name && claim.claim.is_owned_by(&key));
-    for source in world.sources.values().filter(|source| source.is_owned_by(&key) && !has_claim(source.name())) {
+    let has_claim =
+        |name: &str| world.claims.iter().any(|claim| claim.name() == name && claim.claim.is_owned_by(&key));
+    for source in
+        world.sources.values().filter(|source| source.is_owned_by(&key) && !has_claim(source.name()))
+    {
         let name = source.name();
         match source.is_going() {
             true => plan.wait_for(name, Wait::Removing(format!("the sender of {name} is not gone yet"))),
@@ -81,7 +85,9 @@ fn leftovers(world: &World, now: Timestamp, plan: &mut Plan) {
             false => plan.act_for(world, now, name, Effect::StopReceiving { claim: name.to_owned() }),
         }
     }
-    for replication in world.replications.values().filter(|one| one.is_owned_by(&key) && !has_claim(one.name())) {
+    for replication in
+        world.replications.values().filter(|one| one.is_owned_by(&key) && !has_claim(one.name()))
+    {
         let name = replication.name();
         match replication.is_going() {
             true => plan.wait_for(name, Wait::Removing(format!("the replication of {name} is not gone yet"))),
@@ -90,7 +96,9 @@ fn leftovers(world: &World, now: Timestamp, plan: &mut Plan) {
     }
     // What a primary restored from is not needed any more; a secondary's images are its copy.
     let images = world.images.values().filter(|image| {
-        image.is_owned_by(&key) && image.label(labels::VOLSYNC_DO_NOT_DELETE) == Some("true") && !image.is_going()
+        image.is_owned_by(&key)
+            && image.label(labels::VOLSYNC_DO_NOT_DELETE) == Some("true")
+            && !image.is_going()
     });
     for image in images.filter(|_| world.group.wants_primary()) {
         let claim = image.note(annotations::IMAGE_OF).unwrap_or_default().to_owned();
@@ -109,7 +117,8 @@ fn records(world: &World, now: Timestamp, plan: &mut Plan) {
     let is_abandoned = |name: &str| abandoned.split(',').map(str::trim).any(|one| one == name || one == "*");
     for name in world.store_names().into_iter().filter(|name| !is_abandoned(name)) {
         let state = world.stores.get(&name).cloned().unwrap_or_default();
-        let how = format!("to leave them there, name the store in the annotation {}", annotations::ABANDON_STORES);
+        let how =
+            format!("to leave them there, name the store in the annotation {}", annotations::ABANDON_STORES);
         if state.erased {
             continue;
         }
@@ -118,9 +127,14 @@ fn records(world: &World, now: Timestamp, plan: &mut Plan) {
             continue;
         }
         match &state.failed {
-            _ if state.busy.is_some() => plan.wait(Wait::WritingStore(format!("records are being removed from {name}"))),
+            _ if state.busy.is_some() => {
+                plan.wait(Wait::WritingStore(format!("records are being removed from {name}")))
+            }
             Some(failed) if failed.retry_at > now => {
-                plan.wait(Wait::StoreFailed(format!("records cannot be removed from {name}: {}; {how}", failed.why)));
+                plan.wait(Wait::StoreFailed(format!(
+                    "records cannot be removed from {name}: {}; {how}",
+                    failed.why
+                )));
                 plan.look_at(failed.retry_at);
             }
             _ => plan.effects.push(Effect::Erase { store: name, epoch: ours }),

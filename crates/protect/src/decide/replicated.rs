@@ -42,7 +42,10 @@ fn is(condition: Option<&Condition>, status: &str) -> bool {
 pub fn word(replication: &VolumeReplication, role: &ReplicationState) -> Word {
     let status = replication.status.clone().unwrap_or_default();
     let message = |condition: Option<&Condition>, otherwise: &str| {
-        condition.map(|one| one.message.clone()).filter(|text| !text.is_empty()).unwrap_or_else(|| otherwise.to_owned())
+        condition
+            .map(|one| one.message.clone())
+            .filter(|text| !text.is_empty())
+            .unwrap_or_else(|| otherwise.to_owned())
     };
     if status.observed_generation != replication.metadata.generation {
         return Word::NotYet("VolumeReplication generation not updated in status".to_owned());
@@ -59,7 +62,11 @@ pub fn word(replication: &VolumeReplication, role: &ReplicationState) -> Word {
     let reached = status.state.as_ref() == Some(&wanted);
     if *role == ReplicationState::Primary {
         let state = status.state.map_or_else(|| "no state".to_owned(), |state| state.as_str().to_owned());
-        return if reached { Word::Done } else { Word::NotYet(format!("the storage says {state}, not Primary")) };
+        return if reached {
+            Word::Done
+        } else {
+            Word::NotYet(format!("the storage says {state}, not Primary"))
+        };
     }
     let (degraded, resyncing) =
         (current(replication, driver::TYPE_DEGRADED), current(replication, driver::TYPE_RESYNCING));
@@ -100,8 +107,14 @@ fn one(
     plan.verdict(name).say(words::TYPE_CLUSTER_DATA_PROTECTED, records::said(world, claim, substance));
     if way.path == Path::Shared {
         plan.verdict(name)
-            .say(words::TYPE_DATA_READY, Said::yes(words::REASON_READY, "the volume is on storage that both clusters share"))
-            .say(words::TYPE_DATA_PROTECTED, Said::yes(words::REASON_DATA_PROTECTED, "PVC protected as both clusters share its storage"));
+            .say(
+                words::TYPE_DATA_READY,
+                Said::yes(words::REASON_READY, "the volume is on storage that both clusters share"),
+            )
+            .say(
+                words::TYPE_DATA_PROTECTED,
+                Said::yes(words::REASON_DATA_PROTECTED, "PVC protected as both clusters share its storage"),
+            );
         return;
     }
     let class = way.class.clone().unwrap_or_default();
@@ -162,10 +175,16 @@ fn primary_reached(
     let status = replication.status.clone().unwrap_or_default();
     let verdict = plan.verdict(name);
     verdict
-        .say(words::TYPE_DATA_READY, Said::yes(words::REASON_READY, "PVC in the VolumeReplicationGroup is ready for use"))
+        .say(
+            words::TYPE_DATA_READY,
+            Said::yes(words::REASON_READY, "PVC in the VolumeReplicationGroup is ready for use"),
+        )
         .say(
             words::TYPE_DATA_PROTECTED,
-            Said::no(words::REASON_REPLICATING, "PVC is replicating: what was written since the last sync is not at the peer"),
+            Said::no(
+                words::REASON_REPLICATING,
+                "PVC is replicating: what was written since the last sync is not at the peer",
+            ),
         );
     verdict.last_sync = status.last_sync_time;
     verdict.duration = status.last_sync_duration;
@@ -174,19 +193,25 @@ fn primary_reached(
         return handle(world, now, plan, claim, status.destination_volume_id.as_deref());
     };
     if info.status == "True" {
-        plan.verdict(name)
-            .say(words::TYPE_DESTINATION_INFO_AVAILABLE, Said::yes(words::REASON_READY, info.message.clone()));
+        plan.verdict(name).say(
+            words::TYPE_DESTINATION_INFO_AVAILABLE,
+            Said::yes(words::REASON_READY, info.message.clone()),
+        );
         return handle(world, now, plan, claim, status.destination_volume_id.as_deref());
     }
-    plan.verdict(name)
-        .say(words::TYPE_DESTINATION_INFO_AVAILABLE, Said::no(words::REASON_PROGRESSING, info.message.clone()));
+    plan.verdict(name).say(
+        words::TYPE_DESTINATION_INFO_AVAILABLE,
+        Said::no(words::REASON_PROGRESSING, info.message.clone()),
+    );
     let why = format!("the storage has not told yet what the volume of {name} is called at the peer");
     plan.wait_for(name, Wait::Storage(why));
 }
 
 /// What the volume is called at the peer is noted on it, so that the record says so too.
 fn handle(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, handle: Option<&str>) {
-    let (Some(handle), Some(volume)) = (handle.filter(|handle| !handle.is_empty()), &claim.volume) else { return };
+    let (Some(handle), Some(volume)) = (handle.filter(|handle| !handle.is_empty()), &claim.volume) else {
+        return;
+    };
     if volume.note(annotations::DESTINATION_VOLUME_HANDLE) != Some(handle) {
         let effect = Effect::NoteHandle {
             claim: claim.name().to_owned(),
@@ -201,7 +226,10 @@ fn handle(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, handle:
 pub fn foreign(world: &World, object: &impl kube::Resource, kind: &str, name: &str) -> Option<Wait> {
     let owner = object.owner();
     (owner.as_ref() != Some(&world.key())).then(|| {
-        let whose = owner.map_or_else(|| "nobody says whose it is".to_owned(), |owner| format!("it belongs to {owner}"));
-        Wait::Foreign(format!("there is a {kind} {name} that this group did not make ({whose}): it is left alone"))
+        let whose = owner
+            .map_or_else(|| "nobody says whose it is".to_owned(), |owner| format!("it belongs to {owner}"));
+        Wait::Foreign(format!(
+            "there is a {kind} {name} that this group did not make ({whose}): it is left alone"
+        ))
     })
 }

@@ -54,7 +54,10 @@ fn was_done(world: &World) -> Option<Said> {
 /// Brings back what is missing.
 pub fn restore(world: &World, now: Timestamp, plan: &mut Plan) -> Outcome {
     if world.group.in_final_sync() {
-        return Outcome::Done(Said::yes(words::REASON_RESTORED, "nothing is restored while the last copy is made"));
+        return Outcome::Done(Said::yes(
+            words::REASON_RESTORED,
+            "nothing is restored while the last copy is made",
+        ));
     }
     if let Some(said) = was_done(world) {
         return Outcome::Done(said);
@@ -64,14 +67,20 @@ pub fn restore(world: &World, now: Timestamp, plan: &mut Plan) -> Outcome {
     let recorded = from_stores(world, now, plan);
     if plan.waits.len() > before || !plan.effects.is_empty() || recorded.is_none() {
         let why = plan.waits.iter().skip(before).map(|(why, _)| why).max_by_key(|why| why.weight());
-        let message = why.map_or_else(|| "volumes and claims are being restored".to_owned(), ToString::to_string);
-        let reason =
-            if why.is_some_and(|why| why.weight() >= 3) { words::REASON_ERROR } else { words::REASON_PROGRESSING };
+        let message =
+            why.map_or_else(|| "volumes and claims are being restored".to_owned(), ToString::to_string);
+        let reason = if why.is_some_and(|why| why.weight() >= 3) {
+            words::REASON_ERROR
+        } else {
+            words::REASON_PROGRESSING
+        };
         return Outcome::Open(Said::no(reason, message));
     }
     let message = match (recorded.unwrap_or(0), received) {
         (0, 0) => "Nothing to restore: the application never ran before, or had no volumes".to_owned(),
-        (volumes, copies) => format!("Restored {volumes} volumes with their claims, and {copies} claims from copies"),
+        (volumes, copies) => {
+            format!("Restored {volumes} volumes with their claims, and {copies} claims from copies")
+        }
     };
     Outcome::Done(Said::yes(words::REASON_RESTORED, message))
 }
@@ -82,7 +91,9 @@ fn from_stores(world: &World, now: Timestamp, plan: &mut Plan) -> Option<usize> 
         return Some(0);
     }
     if world.store_names().is_empty() {
-        plan.wait(Wait::CannotRestore("no S3 profiles are named: what was recorded cannot be read".to_owned()));
+        plan.wait(Wait::CannotRestore(
+            "no S3 profiles are named: what was recorded cannot be read".to_owned(),
+        ));
         return None;
     }
     let Some(reading) = epoch::answer(world) else {
@@ -117,8 +128,12 @@ pub fn judged<'a>(world: &World, reading: &'a Reading) -> Result<Option<&'a Reco
         return Ok(Some(record));
     }
     let first = world.group.note(annotations::FIRST_DEPLOYMENT) == Some("true");
-    let something: Vec<&String> =
-        reading.stores.iter().filter(|(_, seen)| **seen == Ok(Seen::Something)).map(|(name, _)| name).collect();
+    let something: Vec<&String> = reading
+        .stores
+        .iter()
+        .filter(|(_, seen)| **seen == Ok(Seen::Something))
+        .map(|(name, _)| name)
+        .collect();
     if !something.is_empty() {
         return Err(Wait::CannotRestore(format!(
             "what is recorded in {} is not complete, so it cannot be told which volumes belong to the group",
@@ -149,7 +164,9 @@ fn members(world: &World, now: Timestamp, plan: &mut Plan, record: &Record) -> O
         let Some(key) = volume.claim_key() else { continue };
         let name = key.name.clone();
         if by_claim.insert(key.clone(), volume).is_some() {
-            let why = format!("two recorded volumes are for the claim {key}: clusters have written over each other");
+            let why = format!(
+                "two recorded volumes are for the claim {key}: clusters have written over each other"
+            );
             plan.wait_for(&name, Wait::CannotRestore(why));
             return None;
         }
@@ -181,8 +198,15 @@ fn members(world: &World, now: Timestamp, plan: &mut Plan, record: &Record) -> O
 }
 
 /// The next step for one claim and its volume.
-fn pair(world: &World, claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> Result<Option<Effect>, Wait> {
-    let wanted = restored::volume(volume, claim.class_name().and_then(|name| world.classes.get(name)).map(|class| &**class));
+fn pair(
+    world: &World,
+    claim: &PersistentVolumeClaim,
+    volume: &PersistentVolume,
+) -> Result<Option<Effect>, Wait> {
+    let wanted = restored::volume(
+        volume,
+        claim.class_name().and_then(|name| world.classes.get(name)).map(|class| &**class),
+    );
     let name = claim.name().to_owned();
     let there = world.claim(&name);
     match world.volumes.get(wanted.name()) {
@@ -206,7 +230,10 @@ fn pair(world: &World, claim: &PersistentVolumeClaim, volume: &PersistentVolume)
                 return Ok(Some(Effect::Unclaim { claim: name, volume: has.name().to_owned() }));
             }
             if uid.is_empty() && there.is_none() && !restored::is_ours(has) {
-                return Err(Wait::CannotRestore(format!("the volume {} exists and was not restored by us", has.name())));
+                return Err(Wait::CannotRestore(format!(
+                    "the volume {} exists and was not restored by us",
+                    has.name()
+                )));
             }
         }
     }
@@ -225,6 +252,7 @@ fn pair(world: &World, claim: &PersistentVolumeClaim, volume: &PersistentVolume)
 fn same_storage(has: &PersistentVolume, wanted: &PersistentVolume) -> bool {
     has.handle() == wanted.handle()
         && has.claim_key() == wanted.claim_key()
-        && (has.handle().is_some() || has.spec.as_ref().map(|spec| (&spec.host_path, &spec.local, &spec.nfs))
-            == wanted.spec.as_ref().map(|spec| (&spec.host_path, &spec.local, &spec.nfs)))
+        && (has.handle().is_some()
+            || has.spec.as_ref().map(|spec| (&spec.host_path, &spec.local, &spec.nfs))
+                == wanted.spec.as_ref().map(|spec| (&spec.host_path, &spec.local, &spec.nfs)))
 }

@@ -45,7 +45,9 @@ pub fn leavers<'a>(world: &'a World, now: Timestamp, plan: &mut Plan, sorted: &m
 pub fn unprotect(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, keep_volume: bool) {
     let name = claim.name();
     let (key, mut act) = (world.key(), |effect| plan.act_for(world, now, name, effect));
-    if let Some(replication) = world.replications.get(name).filter(|replication| replication.is_owned_by(&key)) {
+    if let Some(replication) =
+        world.replications.get(name).filter(|replication| replication.is_owned_by(&key))
+    {
         if !replication.is_going() {
             return act(Effect::EndReplication { claim: name.to_owned() });
         }

@@ -19,9 +19,14 @@ pub fn refused(world: &World) -> Option<Wait> {
     if spec.async_.is_none() && spec.sync.is_none() {
         return Some(Wait::Invalid("neither of sync or async mode is enabled".to_owned()));
     }
-    if spec.protected_namespaces.as_ref().is_some_and(|spaces| spaces.iter().any(|space| space != group.space())) {
+    if spec
+        .protected_namespaces
+        .as_ref()
+        .is_some_and(|spaces| spaces.iter().any(|space| space != group.space()))
+    {
         return Some(Wait::Unsupported(
-            "claims of other namespaces (protectedNamespaces) are not served: nothing is done for this group".to_owned(),
+            "claims of other namespaces (protectedNamespaces) are not served: nothing is done for this group"
+                .to_owned(),
         ));
     }
     let tried = group.note(annotations::TEST_FAILOVER_DRY_RUN) == Some("true");
@@ -35,7 +40,8 @@ pub fn refused(world: &World) -> Option<Wait> {
     let recipe = spec.kube_object_protection.as_ref().and_then(|wanted| wanted.recipe_ref.as_ref());
     if recipe.is_some() && everything {
         return Some(Wait::Unsupported(
-            "the claims are chosen by a recipe, which is not served: give pvcSelector labels to protect them".to_owned(),
+            "the claims are chosen by a recipe, which is not served: give pvcSelector labels to protect them"
+                .to_owned(),
         ));
     }
     None
@@ -51,7 +57,9 @@ pub fn shortfalls(world: &World, plan: &mut Plan) {
         plan.wait(Wait::Unsupported(why));
     }
     if world.group.note(annotations::ENABLE_DIFF) == Some("true") {
-        plan.wait(Wait::Unsupported("copies by difference of snapshots (enable-diff) are ordinary copies here".to_owned()));
+        plan.wait(Wait::Unsupported(
+            "copies by difference of snapshots (enable-diff) are ordinary copies here".to_owned(),
+        ));
     }
 }
 
@@ -60,7 +68,10 @@ pub fn kube_objects(world: &World) -> Option<String> {
     let wanted = world.group.spec.kube_object_protection.as_ref()?;
     let recipe = wanted.recipe_ref.as_ref().and_then(|recipe| recipe.name.as_deref());
     Some(match recipe {
-        Some(recipe) => format!("the recipe {recipe} is not followed: Kubernetes objects are not captured, and its hooks are not run"),
-        None => "Kubernetes objects are not captured yet: volumes and claims are protected, the rest is not".to_owned(),
+        Some(recipe) => format!(
+            "the recipe {recipe} is not followed: Kubernetes objects are not captured, and its hooks are not run"
+        ),
+        None => "Kubernetes objects are not captured yet: volumes and claims are protected, the rest is not"
+            .to_owned(),
     })
 }

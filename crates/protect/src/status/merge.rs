@@ -15,7 +15,9 @@ pub fn merge(all: &[Said]) -> Said {
         Holds::Unknown => 1,
         Holds::True => 2,
     };
-    let Some(worst) = all.iter().map(rank).min() else { return Said::yes(words::REASON_UNUSED, "nothing of this kind") };
+    let Some(worst) = all.iter().map(rank).min() else {
+        return Said::yes(words::REASON_UNUSED, "nothing of this kind");
+    };
     let mut kept: Vec<&Said> = all.iter().filter(|said| rank(said) == worst).collect();
     if kept.iter().any(|said| said.reason != words::REASON_UNUSED) {
         kept.retain(|said| said.reason != words::REASON_UNUSED);
@@ -39,7 +41,11 @@ fn named(names: &[&str], message: &str) -> String {
 }
 
 /// Claims of one kind whose word about a question is one of these reasons.
-fn with<'a>(claims: &[(&'a str, &'a Verdict)], type_: &str, is: impl Fn(Option<&Said>) -> bool) -> Vec<&'a str> {
+fn with<'a>(
+    claims: &[(&'a str, &'a Verdict)],
+    type_: &str,
+    is: impl Fn(Option<&Said>) -> bool,
+) -> Vec<&'a str> {
     claims.iter().filter(|(_, verdict)| is(verdict.said.get(type_))).map(|(name, _)| *name).collect()
 }
 
@@ -49,7 +55,10 @@ fn of_kind(verdicts: Verdicts<'_>, copied: bool) -> Vec<(&str, &Verdict)> {
 
 /// Whether the group's data is ready.
 pub fn data_ready(verdicts: Verdicts<'_>, primary: bool) -> Said {
-    merge(&[replicated_ready(&of_kind(verdicts, false), primary), copied_ready(&of_kind(verdicts, true), primary)])
+    merge(&[
+        replicated_ready(&of_kind(verdicts, false), primary),
+        copied_ready(&of_kind(verdicts, true), primary),
+    ])
 }
 
 fn replicated_ready(claims: &[(&str, &Verdict)], primary: bool) -> Said {
@@ -61,11 +70,15 @@ fn replicated_ready(claims: &[(&str, &Verdict)], primary: bool) -> Said {
         said.is_none_or(|said| matches!(said.reason, words::REASON_ERROR | words::REASON_UNKNOWN_ERROR))
     });
     if !failed.is_empty() {
-        let told = claims.iter().filter_map(|(_, one)| one.said.get(type_)).find(|said| said.reason == words::REASON_ERROR);
+        let told = claims
+            .iter()
+            .filter_map(|(_, one)| one.said.get(type_))
+            .find(|said| said.reason == words::REASON_ERROR);
         let why = told.map_or("PVCs are in error", |said| said.message.as_str());
         return Said::no(words::REASON_ERROR, named(&failed, why));
     }
-    let unknown = claims.iter().filter_map(|(_, one)| one.said.get(type_)).find(|said| said.holds == Holds::Unknown);
+    let unknown =
+        claims.iter().filter_map(|(_, one)| one.said.get(type_)).find(|said| said.holds == Holds::Unknown);
     if let Some(unknown) = unknown {
         return unknown.clone();
     }
@@ -76,10 +89,16 @@ fn replicated_ready(claims: &[(&str, &Verdict)], primary: bool) -> Said {
     if primary {
         return Said::yes(words::REASON_READY, "PVCs in the VolumeReplicationGroup are ready for use");
     }
-    let filling = with(claims, type_, |said| said.is_some_and(|said| said.reason == words::REASON_REPLICATING));
+    let filling =
+        with(claims, type_, |said| said.is_some_and(|said| said.reason == words::REASON_REPLICATING));
     match filling.is_empty() {
-        true => Said::yes(words::REASON_REPLICATED, "PVCs in the VolumeReplicationGroup have all data of the primary"),
-        false => Said::yes(words::REASON_REPLICATING, named(&filling, "PVCs are being filled from the primary")),
+        true => Said::yes(
+            words::REASON_REPLICATED,
+            "PVCs in the VolumeReplicationGroup have all data of the primary",
+        ),
+        false => {
+            Said::yes(words::REASON_REPLICATING, named(&filling, "PVCs are being filled from the primary"))
+        }
     }
 }
 
@@ -87,18 +106,23 @@ fn copied_ready(claims: &[(&str, &Verdict)], primary: bool) -> Said {
     if claims.is_empty() {
         return Said::yes(words::REASON_UNUSED, "No PVCs are copied by a mover");
     }
-    let busy = with(claims, words::TYPE_DATA_READY, |said| said.is_some_and(|said| said.holds != Holds::True));
+    let busy =
+        with(claims, words::TYPE_DATA_READY, |said| said.is_some_and(|said| said.holds != Holds::True));
     if !busy.is_empty() {
         let told = claims.iter().filter_map(|(_, one)| one.said.get(words::TYPE_DATA_READY));
-        let worst = told.filter(|said| said.holds != Holds::True).max_by_key(|said| said.reason == words::REASON_ERROR);
-        let (reason, message) = worst.map_or((words::REASON_PROGRESSING, ""), |said| (said.reason, said.message.as_str()));
+        let worst = told
+            .filter(|said| said.holds != Holds::True)
+            .max_by_key(|said| said.reason == words::REASON_ERROR);
+        let (reason, message) =
+            worst.map_or((words::REASON_PROGRESSING, ""), |said| (said.reason, said.message.as_str()));
         return Said::no(reason, named(&busy, message));
     }
     if !primary {
         return Said::yes(words::REASON_UNUSED, "receivers keep the data of copied PVCs");
     }
     let all = |type_: &str| with(claims, type_, |said| said.is_none_or(|said| said.holds != Holds::True));
-    let (not_restored, not_sending) = (all(words::TYPE_PVS_RESTORED), all(words::TYPE_REPLICATION_SOURCE_SETUP));
+    let (not_restored, not_sending) =
+        (all(words::TYPE_PVS_RESTORED), all(words::TYPE_REPLICATION_SOURCE_SETUP));
     if not_restored.is_empty() || not_sending.is_empty() {
         return Said::yes(words::REASON_READY, "copied PVCs are ready for use");
     }

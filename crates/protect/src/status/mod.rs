@@ -16,9 +16,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use lifeboat_api::conditions::vrg as words;
-use lifeboat_api::ramen::{Blocker, DRAction, VolumeReplicationGroup, VolumeReplicationGroupStatus, VrgState};
-use lifeboat_engine::conditions::{Conditions, Holds, find, holds, whole_seconds};
+use lifeboat_api::ramen::{
+    Blocker, DRAction, VolumeReplicationGroup, VolumeReplicationGroupStatus, VrgState,
+};
 use lifeboat_engine::Why as _;
+use lifeboat_engine::conditions::{Conditions, Holds, find, holds, whole_seconds};
 
 /// Conditions that every group has from its first moment.
 const INITIAL: &[&str] = &[
@@ -80,7 +82,10 @@ impl<'a> Telling<'a> {
         let mut telling = Self { world, status, set };
         for type_ in INITIAL {
             if find(&telling.status.conditions, type_).is_none() {
-                telling.say(type_, &Said::unknown(words::REASON_INITIALIZING, "Initializing VolumeReplicationGroup"));
+                telling.say(
+                    type_,
+                    &Said::unknown(words::REASON_INITIALIZING, "Initializing VolumeReplicationGroup"),
+                );
             }
         }
         let space = world.group.metadata.namespace.clone();

@@ -55,14 +55,22 @@ impl Telling<'_> {
         }
         if open {
             // Nothing was looked at but what is being restored.
-            let looked = |entry: &&ProtectedPvc| !plan.verdicts.contains_key(entry.name.as_deref().unwrap_or_default());
+            let looked = |entry: &&ProtectedPvc| {
+                !plan.verdicts.contains_key(entry.name.as_deref().unwrap_or_default())
+            };
             entries.extend(before.iter().filter(looked).cloned());
             entries.sort_by(|one, other| one.name.cmp(&other.name));
         }
         self.status.protected_pvcs = entries;
     }
 
-    fn entry(&self, name: &str, verdict: &Verdict, known: Option<&ProtectedPvc>, claim: Option<&Claim>) -> ProtectedPvc {
+    fn entry(
+        &self,
+        name: &str,
+        verdict: &Verdict,
+        known: Option<&ProtectedPvc>,
+        claim: Option<&Claim>,
+    ) -> ProtectedPvc {
         let mut entry = known.cloned().unwrap_or_default();
         entry.namespace = self.world.group.metadata.namespace.clone();
         entry.name = Some(name.to_owned());
@@ -94,7 +102,9 @@ impl Telling<'_> {
         let mut conditions = before.clone();
         // A restore is told once and stays true while the group is primary.
         let restored = find(&before, words::TYPE_PVS_RESTORED).filter(|one| one.status == "True").cloned();
-        conditions.retain(|one| verdict.said.contains_key(one.type_.as_str()) || one.type_ == words::TYPE_AVAILABLE);
+        conditions.retain(|one| {
+            verdict.said.contains_key(one.type_.as_str()) || one.type_ == words::TYPE_AVAILABLE
+        });
         for (type_, said) in &verdict.said {
             self.set.set(&mut conditions, type_, said.holds, said.reason, said.message.clone());
         }
@@ -104,7 +114,13 @@ impl Telling<'_> {
         {
             let message = one.message.clone();
             conditions.push(one);
-            self.set.set(&mut conditions, words::TYPE_PVS_RESTORED, Holds::True, words::REASON_RESTORED, message);
+            self.set.set(
+                &mut conditions,
+                words::TYPE_PVS_RESTORED,
+                Holds::True,
+                words::REASON_RESTORED,
+                message,
+            );
         }
         let told: Vec<Condition> =
             conditions.iter().filter(|one| one.type_ != words::TYPE_AVAILABLE).cloned().collect();
@@ -146,7 +162,10 @@ impl Telling<'_> {
                 self.say(words::TYPE_CLUSTER_DATA_PROTECTED, &unused);
             }
         }
-        self.say(words::TYPE_AUTO_CLEANUP, &Said::yes(words::REASON_UNUSED, "there are no virtual machines to clean up"));
+        self.say(
+            words::TYPE_AUTO_CLEANUP,
+            &Said::yes(words::REASON_UNUSED, "there are no virtual machines to clean up"),
+        );
         let conflicts: Vec<String> =
             plan.waits.iter().filter(|(why, _)| is_conflict(why)).map(|(why, _)| why.to_string()).collect();
         let said = match conflicts.is_empty() {
@@ -159,7 +178,9 @@ impl Telling<'_> {
     fn kube_objects(&mut self, restored: bool) {
         let wanted = unsupported::kube_objects(self.world);
         let said = match wanted {
-            _ if !restored => Said::unknown(words::REASON_INITIALIZING, "volumes and claims are restored first"),
+            _ if !restored => {
+                Said::unknown(words::REASON_INITIALIZING, "volumes and claims are restored first")
+            }
             Some(why) if self.world.group.action().is_some() => Said::no(words::REASON_ERROR, why),
             _ => Said::yes(words::REASON_KUBE_OBJECTS_RESTORED, "there are no Kubernetes objects to restore"),
         };
@@ -202,7 +223,10 @@ impl Telling<'_> {
         let wanted = substance(&records::record(world));
         let standings = records::standings(world, &wanted);
         if standings.is_empty() {
-            return Said::no(words::REASON_VRG_CAPTURE_ERROR, "the group names no store: nothing is recorded");
+            return Said::no(
+                words::REASON_VRG_CAPTURE_ERROR,
+                "the group names no store: nothing is recorded",
+            );
         }
         let mut writing = false;
         let unseen = standings.iter().all(|(_, standing)| *standing == Standing::Writing)

@@ -1,0 +1,225 @@
+//! Act: carries out what was decided about a group. Every write names the object by uid and version; what cannot be undone follows a read from
+//! the server itself. What goes wrong with one claim is noted and delays no other.
+
+mod claims;
+mod movers;
+mod stores;
+
+use crate::decide::{Effect, GroupDecision, decide};
+use crate::status::reference;
+use crate::view::Groups;
+use crate::why::Wait;
+use crate::words::Words as _;
+use crate::world::World;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::Patch;
+use lifeboat_api::conditions::vrg::events;
+use lifeboat_api::finalizers;
+use lifeboat_api::ramen::{VolumeReplicationGroup, VolumeReplicationGroupStatus, VrgState};
+use lifeboat_engine::{Class, Controller, EffectError, Level, ObjectKey, Trouble, variant};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// The identity and version that a write is about.
+pub(crate) fn guard(object: &impl kube::Resource) -> Value {
+    let meta = object.meta();
+    json!({ "uid": meta.uid, "resourceVersion": meta.resource_version })
+}
+
+/// The world was not as it was when this was decided.
+pub(crate) fn stale(what: impl Into<String>) -> EffectError {
+    EffectError::new(Class::Stale, what)
+}
+
+impl Groups {
+    pub(crate) fn group(&self, key: &ObjectKey) -> Result<Arc<VolumeReplicationGroup>, EffectError> {
+        self.watched.groups.get(key).ok_or_else(|| stale(format!("VolumeReplicationGroup {key} is gone")))
+    }
+
+    async fn finalizer(&self, key: &ObjectKey, on: bool) -> Result<(), EffectError> {
+        let group = self.group(key)?;
+        if on == group.has_finalizer(finalizers::VRG) {
+            return Ok(());
+        }
+        let mut names: Vec<String> = group.metadata.finalizers.clone().unwrap_or_default();
+        names.retain(|name| name != finalizers::VRG);
+        if on {
+            names.push(finalizers::VRG.to_owned());
+        }
+        let mut metadata = guard(&*group);
+        metadata["finalizers"] = json!(names);
+        let left = self.watched.groups.patch(key, &Patch::Merge(json!({ "metadata": metadata }))).await?;
+        if left.is_going() && left.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) {
+            let told = reference(&left);
+            self.recorder.record(
+                told,
+                Level::Normal,
+                events::DELETE_SUCCESS,
+                "the group is gone; its claims are as before",
+            );
+            self.watched.groups.read(key).await?;
+        }
+        Ok(())
+    }
+
+    async fn note_epoch(&self, key: &ObjectKey, seen: i64, primary: Option<i64>) -> Result<(), EffectError> {
+        let group = self.group(key)?;
+        let known = group.status.as_ref().and_then(|status| status.epoch).unwrap_or(0);
+        let patch = json!({
+            "metadata": guard(&*group),
+            "status": { "epoch": known.max(seen), "primaryEpoch": primary },
+        });
+        self.watched.groups.patch_status(key, &Patch::Merge(patch)).await.map(drop)
+    }
+
+    async fn perform(&self, key: &ObjectKey, effect: Effect) -> Result<(), EffectError> {
+        match effect {
+            Effect::Adopt => self.finalizer(key, true).await,
+            Effect::Release => self.finalizer(key, false).await,
+            Effect::TakeEpoch(epoch) => self.note_epoch(key, epoch, Some(epoch)).await,
+            Effect::YieldEpoch(seen) => self.note_epoch(key, seen, None).await,
+            Effect::ReadStores { question } => self.read_stores(key, question).await,
+            Effect::FindKey => self.find_key(key).await,
+            Effect::Keep { store } => self.keep(key, &store).await,
+            Effect::Erase { store, epoch } => self.erase(key, &store, epoch).await,
+            Effect::Protect { claim, path } => self.protect(key, &claim, path).await,
+            Effect::Retain { claim, volume, path } => self.retain(key, &claim, &volume, path).await,
+            Effect::Mark { claim } => self.mark(key, &claim).await,
+            Effect::Archive { claim, mark } => self.archive(key, &claim, &mark).await,
+            Effect::NoteHandle { volume, handle, .. } => self.note_handle(&volume, &handle).await,
+            Effect::Unretain { claim, volume, path } => self.unretain(key, &claim, &volume, path).await,
+            Effect::Unprotect { claim } => self.unprotect(key, &claim).await,
+            Effect::Unclaim { claim, volume } => self.unclaim(key, &claim, &volume).await,
+            Effect::MakeClaim { claim } => self.watched.claims.create(&claim).await.map(drop),
+            Effect::MakeVolume { volume, .. } => self.watched.volumes.create(&volume).await.map(drop),
+            Effect::HoldCopies { claim, hold } => self.hold_copies(key, &claim, hold).await,
+            Effect::Replicate { claim, class, role, auto_resync } => {
+                self.replicate(key, &claim, class, role, auto_resync).await
+            }
+            Effect::EndReplication { claim } => self.end_replication(key, &claim).await,
+            Effect::Send { claim, spec, last } => self.send(key, &claim, *spec, last).await,
+            Effect::StopSending { claim } => self.stop_sending(key, &claim).await,
+            Effect::Receive { claim, spec, roll_back_to } => {
+                self.receive(key, &claim, *spec, roll_back_to).await
+            }
+            Effect::StopReceiving { claim } => self.stop_receiving(key, &claim).await,
+            Effect::Export { claim, service } => self.export(key, &claim, &service).await,
+            Effect::KeepImage { claim, image } => self.keep_image(key, &claim, &image).await,
+            Effect::DropImage { image, .. } => self.drop_image(key, &image).await,
+        }
+    }
+}
+
+/// The claim that an effect is for: what fails for it is its own business.
+fn subject_of(effect: &Effect) -> Option<String> {
+    match effect {
+        Effect::Protect { claim, .. }
+        | Effect::Retain { claim, .. }
+        | Effect::Mark { claim }
+        | Effect::Archive { claim, .. }
+        | Effect::NoteHandle { claim, .. }
+        | Effect::Replicate { claim, .. }
+        | Effect::EndReplication { claim }
+        | Effect::Unretain { claim, .. }
+        | Effect::Unprotect { claim }
+        | Effect::Unclaim { claim, .. }
+        | Effect::Send { claim, .. }
+        | Effect::HoldCopies { claim, .. }
+        | Effect::StopSending { claim }
+        | Effect::Receive { claim, .. }
+        | Effect::StopReceiving { claim }
+        | Effect::Export { claim, .. }
+        | Effect::KeepImage { claim, .. }
+        | Effect::DropImage { claim, .. }
+        | Effect::MakeVolume { claim, .. } => Some(claim.clone()),
+        Effect::MakeClaim { claim } => Some(claim.name().to_owned()),
+        _ => None,
+    }
+}
+
+/// The smallest merge patch that turns one value into another, so that what peers have and we do not know stays.
+pub(crate) fn difference(before: &Value, after: &Value) -> Value {
+    let (Value::Object(before), Value::Object(after)) = (before, after) else { return after.clone() };
+    let mut patch = Map::new();
+    for (key, value) in after {
+        match before.get(key) {
+            Some(known) if known == value => {}
+            Some(known) => drop(patch.insert(key.clone(), difference(known, value))),
+            None => drop(patch.insert(key.clone(), value.clone())),
+        }
+    }
+    for key in before.keys().filter(|key| !after.contains_key(*key)) {
+        patch.insert(key.clone(), Value::Null);
+    }
+    Value::Object(patch)
+}
+
+impl Controller for Groups {
+    const NAME: &'static str = "volumereplicationgroups";
+    type Key = ObjectKey;
+    type World = World;
+    type Effect = Effect;
+    type Why = Wait;
+    type Status = VolumeReplicationGroupStatus;
+
+    fn observe(&self, key: &ObjectKey, trouble: Option<&Trouble>) -> Option<World> {
+        self.world(key, trouble)
+    }
+
+    fn decide(world: &World, now: Timestamp) -> GroupDecision {
+        decide(world, now)
+    }
+
+    async fn act(&self, key: &ObjectKey, effect: Effect) -> Result<(), EffectError> {
+        let (subject, name) = (subject_of(&effect), variant(&effect));
+        let result = self.perform(key, effect).await;
+        let Some(subject) = subject else { return result };
+        match result {
+            Ok(()) => {
+                self.mishaps.worked(key, &subject);
+                Ok(())
+            }
+            Err(error) if error.class == Class::Stale => Err(error),
+            Err(error) => {
+                tracing::warn!(group = %key, claim = subject, effect = name, error = error.sentence(), "failed for one claim");
+                self.mishaps.failed(key, &subject, error.class, error.sentence(), self.clock.now());
+                Ok(())
+            }
+        }
+    }
+
+    fn shown(world: &World) -> Option<&VolumeReplicationGroupStatus> {
+        world.group.status.as_ref()
+    }
+
+    async fn show(&self, world: &World, status: VolumeReplicationGroupStatus) -> Result<(), EffectError> {
+        let bad = |error| EffectError::caused(Class::BadInput, "writing the status down", error);
+        let shown = world.group.status.clone().unwrap_or_default();
+        let before = serde_json::to_value(&shown).map_err(bad)?;
+        let after = serde_json::to_value(&status).map_err(bad)?;
+        let patch = json!({ "metadata": guard(&*world.group), "status": difference(&before, &after) });
+        self.watched.groups.patch_status(&world.key(), &Patch::Merge(patch)).await?;
+        if status.state != shown.state {
+            let told = |reason: &str, note: &str| {
+                self.recorder.record(reference(&world.group), Level::Normal, reason, note);
+            };
+            match status.state {
+                Some(VrgState::Primary) => told(events::PRIMARY_SUCCESS, "Primary Success"),
+                Some(VrgState::Secondary) => told(events::SECONDARY_SUCCESS, "Secondary Success"),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn subject(world: &World) -> Option<ObjectReference> {
+        Some(reference(&world.group))
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        self.desk.books().forget(key);
+        self.mishaps.forget(key);
+        self.keys.lock().remove(key);
+    }
+}

@@ -1,0 +1,247 @@
+//! Puts the controllers on an engine, says what wakes them, and runs the clerk beside them. Kinds that the cluster lacks are not watched; when
+//! one comes or goes, everything is set up anew.
+
+use crate::books::{Clerk, Desk};
+use crate::ledger::Ledger;
+use crate::mishaps::Mishaps;
+use crate::settings::CONFIG_MAP;
+use crate::triggers;
+use crate::view::{Groups, Setup, Watched, claim_of, claims_of, clues, clues_of};
+use crate::words::Words as _;
+use crate::world::Kinds;
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::storage::v1::{StorageClass, VolumeAttachment};
+use kube::Resource;
+use lifeboat_api::ramen::VolumeReplicationGroup;
+use lifeboat_api::replication::{self, VolumeReplicationClass};
+use lifeboat_api::snapshot::{self, VolumeSnapshot, VolumeSnapshotClass};
+use lifeboat_api::{csiaddons, multicluster, volsync};
+use lifeboat_engine::{Change, Clock, Engine, ObjectKey, Objects, Selection, Settings, Wiring};
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The name that events and writes carry.
+pub const NAME: &str = "lifeboat-protector";
+/// How often it is looked whether kinds have come or gone.
+const KINDS_EVERY: Duration = Duration::from_secs(30);
+
+/// Everything that protects applications on one cluster, ready to run.
+pub struct Protector {
+    engine: Engine,
+    clerk: Clerk,
+    wiring: Wiring<ObjectKey>,
+}
+
+/// Watches a kind, or only pretends to where the cluster does not have it.
+pub(crate) fn watch<K>(engine: &mut Engine, client: &kube::Client, there: bool) -> Objects<K>
+where
+    K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    if there { engine.objects(Selection::all()) } else { Objects::new(client.clone(), NAME) }
+}
+
+fn watched(engine: &mut Engine, client: &kube::Client, kinds: Kinds, setup: &Setup) -> Watched {
+    let served = setup.only.as_ref().map_or_else(Selection::all, |only| Selection::namespace(only.clone()));
+    let groups = engine.objects::<VolumeReplicationGroup>(served);
+    let claims = engine.objects::<PersistentVolumeClaim>(Selection::all());
+    let volumes = engine.objects::<PersistentVolume>(Selection::all());
+    let pods = engine.objects::<Pod>(Selection::all());
+    let attachments = engine.objects::<VolumeAttachment>(Selection::all());
+    let replications = watch::<replication::VolumeReplication>(engine, client, kinds.replication);
+    let sources = watch::<volsync::ReplicationSource>(engine, client, kinds.volsync);
+    let destinations = watch::<volsync::ReplicationDestination>(engine, client, kinds.volsync);
+    let images = watch::<VolumeSnapshot>(engine, client, kinds.snapshots);
+    let of_config =
+        Selection::namespace(setup.namespace.clone()).fields(format!("metadata.name={CONFIG_MAP}"));
+    Watched {
+        by_clue: groups.index(clues),
+        claims_by_owner: claims.index(|claim: &PersistentVolumeClaim| claim.owner()),
+        claims_by_clue: claims.index(clues_of),
+        volumes_by_claim: volumes.index(claim_of),
+        pods_by_claim: pods.index(claims_of),
+        attachments_by_volume: attachments
+            .index(|one: &VolumeAttachment| one.spec.source.persistent_volume_name.clone()),
+        classes: engine.objects::<StorageClass>(Selection::all()),
+        replication_classes: watch::<VolumeReplicationClass>(engine, client, kinds.replication),
+        snapshot_classes: watch::<VolumeSnapshotClass>(engine, client, kinds.snapshots),
+        replications_by_owner: replications.index(|one: &replication::VolumeReplication| one.owner()),
+        sources_by_owner: sources.index(|one: &volsync::ReplicationSource| one.owner()),
+        destinations_by_owner: destinations.index(|one: &volsync::ReplicationDestination| one.owner()),
+        images_by_owner: images.index(|one: &VolumeSnapshot| one.owner()),
+        exports: watch(engine, client, kinds.exports),
+        config: engine.objects::<ConfigMap>(of_config),
+        groups,
+        claims,
+        volumes,
+        pods,
+        attachments,
+        replications,
+        sources,
+        destinations,
+        images,
+    }
+}
+
+/// Puts the protector of a cluster together.
+pub fn protector(
+    client: kube::Client,
+    clock: Clock,
+    settings: Settings,
+    kinds: Kinds,
+    ledger: Arc<dyn Ledger>,
+    setup: Setup,
+) -> Protector {
+    let mut engine = Engine::new(NAME, client.clone(), clock.clone(), settings);
+    let watched = watched(&mut engine, &client, kinds, &setup);
+    let (desk, clerk) = Desk::new(ledger, clock.clone());
+    let controller = Groups {
+        watched: watched.clone(),
+        setup,
+        kinds,
+        desk,
+        mishaps: Mishaps::default(),
+        keys: Mutex::default(),
+        client,
+        clock,
+        recorder: engine.recorder(),
+    };
+    let wiring = engine.controller(controller);
+    let wiring = by_members(wiring, &watched);
+    let wiring = by_surroundings(wiring, &watched);
+    Protector { engine, clerk, wiring }
+}
+
+/// What belongs to a group wakes it.
+fn by_members(wiring: Wiring<ObjectKey>, watched: &Watched) -> Wiring<ObjectKey> {
+    let seen = watched.clone();
+    let groups = move |change: &Change<VolumeReplicationGroup>| match triggers::group(change) {
+        // Others of the namespace may want the same claims.
+        true => {
+            let mut keys = seen.groups_in(change.latest().space());
+            keys.push(change.key());
+            keys
+        }
+        false => Vec::new(),
+    };
+    let seen = watched.clone();
+    let claims = move |change: &Change<PersistentVolumeClaim>| match triggers::claim(change) {
+        true => {
+            let mut keys: Vec<ObjectKey> =
+                change.versions().flat_map(|claim| seen.groups_of(claim)).collect();
+            // One that a group waits for, to restore or to receive, may be selected by nobody yet.
+            let came_or_went = change.old.is_none() || change.new.is_none();
+            if came_or_went && keys.is_empty() {
+                keys = seen.groups_in(change.latest().space());
+            }
+            keys
+        }
+        false => Vec::new(),
+    };
+    wiring
+        .woken_by(&watched.groups, groups)
+        .woken_by(&watched.claims, claims)
+        .woken_by(&watched.replications, owned(watched))
+        .woken_by(&watched.sources, owned(watched))
+        .woken_by(&watched.destinations, owned(watched))
+        .woken_by(&watched.images, owned(watched))
+}
+
+/// The group whose labels an object carries; where it carries none, all groups of its namespace, one of which may be in its way.
+fn owned<K: Resource<DynamicType = ()> + Send + Sync + 'static>(
+    watched: &Watched,
+) -> impl Fn(&Change<K>) -> Vec<ObjectKey> + Send + Sync + 'static {
+    let seen = watched.clone();
+    move |change| {
+        let owners: Vec<ObjectKey> = change.versions().filter_map(|one| one.owner()).collect();
+        if owners.is_empty() { seen.groups_in(change.latest().space()) } else { owners }
+    }
+}
+
+/// What stands around the claims of a group wakes it.
+fn by_surroundings(wiring: Wiring<ObjectKey>, watched: &Watched) -> Wiring<ObjectKey> {
+    let seen = watched.clone();
+    let of_claim = move |key: &ObjectKey| match seen.claims.get(key) {
+        Some(claim) => seen.groups_of(&claim),
+        None => seen.groups_in(&key.namespace),
+    };
+    let (of_volume, of_pod) = (of_claim.clone(), of_claim.clone());
+    let seen = watched.clone();
+    let attachments = move |change: &Change<VolumeAttachment>| {
+        let volumes = change.versions().filter_map(|one| one.spec.source.persistent_volume_name.clone());
+        let volumes = volumes.filter_map(|name| seen.volumes.get(&ObjectKey::cluster_wide(name)));
+        volumes.filter_map(|volume| claim_of(&volume)).flat_map(|key| of_claim(&key)).collect::<Vec<_>>()
+    };
+    wiring
+        .woken_by(&watched.volumes, move |change: &Change<PersistentVolume>| {
+            change
+                .versions()
+                .filter_map(|volume| claim_of(volume))
+                .flat_map(|key| of_volume(&key))
+                .collect::<Vec<_>>()
+        })
+        .woken_by(&watched.pods, move |change: &Change<Pod>| match triggers::pod(change) {
+            true => claims_of(change.latest()).iter().flat_map(&of_pod).collect::<Vec<_>>(),
+            false => Vec::new(),
+        })
+        .woken_by(&watched.attachments, attachments)
+        .woken_by(&watched.classes, all(watched))
+        .woken_by(&watched.replication_classes, all(watched))
+        .woken_by(&watched.snapshot_classes, all(watched))
+        .woken_by(&watched.config, all(watched))
+}
+
+/// Every group.
+fn all<K>(watched: &Watched) -> impl Fn(&Change<K>) -> Vec<ObjectKey> + Send + Sync + 'static {
+    let seen = watched.clone();
+    move |_| seen.groups.all().iter().map(|group| ObjectKey::of(&**group)).collect()
+}
+
+impl Protector {
+    /// The engine, so that more controllers can be put on it.
+    pub fn engine(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// Runs until told to stop.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send) {
+        let Self { engine, clerk, wiring } = self;
+        tokio::select! {
+            biased;
+            () = engine.run(stop) => {}
+            () = clerk.run(|key| wiring.wake(key)) => {}
+        }
+    }
+}
+
+/// Which optional kinds a cluster has at this moment.
+pub async fn kinds(client: &kube::Client) -> Result<Kinds, kube::Error> {
+    let group = async |version: &str, kind: &str| match client.list_api_group_resources(version).await {
+        Ok(listed) => Ok(listed.resources.iter().any(|resource| resource.kind == kind)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+        Err(error) => Err(error),
+    };
+    let version = |group: &str, version: &str| format!("{group}/{version}");
+    Ok(Kinds {
+        replication: group(&version(replication::GROUP, "v1alpha1"), "VolumeReplication").await?,
+        group_replication: group(&version(replication::GROUP, "v1alpha1"), "VolumeGroupReplicationClass")
+            .await?,
+        volsync: group(&version(volsync::GROUP, "v1alpha1"), "ReplicationSource").await?,
+        snapshots: group(&version(snapshot::GROUP, "v1"), "VolumeSnapshot").await?,
+        exports: group(&version(multicluster::GROUP, "v1alpha1"), "ServiceExport").await?,
+        fences: group(&version(csiaddons::GROUP, "v1alpha1"), "NetworkFenceClass").await?,
+    })
+}
+
+/// Returns when the cluster has other kinds than these.
+pub async fn kinds_changed(client: &kube::Client, known: Kinds) {
+    loop {
+        tokio::time::sleep(KINDS_EVERY).await;
+        // A server that cannot be asked has not changed.
+        if kinds(client).await.is_ok_and(|now| now != known) {
+            return;
+        }
+    }
+}

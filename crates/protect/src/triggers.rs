@@ -1,0 +1,79 @@
+//! Which changes wake a group. Pure, so that every rule has a row in a test. What a group wrote itself wakes nobody, and no news is lost
+//! because it came together with such a write.
+
+use crate::words::{ClaimWords as _, Words as _};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use lifeboat_api::ramen::VolumeReplicationGroup;
+use lifeboat_api::{annotations, finalizers};
+use lifeboat_engine::Change;
+use std::sync::Arc;
+
+/// Whether a change of a group concerns it: all but its status.
+pub fn group(change: &Change<VolumeReplicationGroup>) -> bool {
+    let (Some(old), Some(new)) = (&change.old, &change.new) else { return true };
+    let (old, new) = (&old.metadata, &new.metadata);
+    old.uid != new.uid
+        || old.generation != new.generation
+        || old.annotations != new.annotations
+        || old.labels != new.labels
+        || old.deletion_timestamp != new.deletion_timestamp
+}
+
+/// Whether a change of a claim concerns its groups.
+pub fn claim(change: &Change<PersistentVolumeClaim>) -> bool {
+    match (&change.old, &change.new) {
+        (Some(old), Some(new)) if old.uid() == new.uid() => claim_update(old, new),
+        _ => true,
+    }
+}
+
+/// Whether an update of a claim concerns its groups. What always matters is asked first: a label that changes together with our own
+/// finalizer is still news.
+pub fn claim_update(old: &PersistentVolumeClaim, new: &PersistentVolumeClaim) -> bool {
+    if old.metadata.labels != new.metadata.labels || old.spec != new.spec {
+        return !only_our_labels(old, new) || old.spec != new.spec;
+    }
+    if !old.is_bound() && new.is_bound() {
+        return true;
+    }
+    if old.has_finalizer(finalizers::PVC_PROTECTION) && !new.has_finalizer(finalizers::PVC_PROTECTION) {
+        return true;
+    }
+    let ours = |claim: &PersistentVolumeClaim| {
+        (claim.has_finalizer(finalizers::PVC_VR), claim.has_finalizer(finalizers::PVC_VOLSYNC))
+    };
+    if ours(old) != ours(new) {
+        return false;
+    }
+    let added = |key: &str| old.note(key).is_none() && new.note(key).is_some();
+    if added(annotations::VR_PROTECTED) || added(annotations::VR_ARCHIVED) {
+        return false;
+    }
+    if !new.is_bound() {
+        return false;
+    }
+    !(new.is_going() && ours(new) == (false, false))
+}
+
+/// The labels by which a group marks its claims, written together with its finalizer.
+fn only_our_labels(old: &PersistentVolumeClaim, new: &PersistentVolumeClaim) -> bool {
+    let bare = |claim: &PersistentVolumeClaim| {
+        let mut all = claim.metadata.labels.clone().unwrap_or_default();
+        all.remove(lifeboat_api::labels::OWNER_NAME);
+        all.remove(lifeboat_api::labels::OWNER_NAMESPACE_NAME);
+        all
+    };
+    bare(old) == bare(new)
+}
+
+/// Whether a pod's change is one of what it uses: it comes, goes, or ends.
+pub fn pod(change: &Change<Pod>) -> bool {
+    let (Some(old), Some(new)) = (&change.old, &change.new) else { return true };
+    old.uid() != new.uid() || is_using(old) != is_using(new)
+}
+
+/// Whether a pod uses its claims: until it has ended for good.
+pub fn is_using(pod: &Arc<Pod>) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    !matches!(phase, Some("Succeeded" | "Failed"))
+}

@@ -1,0 +1,139 @@
+//! Stores in memory that can be slow, down, empty or forgetful.
+
+use async_trait::async_trait;
+use lifeboat_api::ramen::VolumeReplicationGroup;
+use lifeboat_engine::ObjectKey;
+use lifeboat_protect::ledger::{Ledger, LedgerError, Reading, Record, Seen, Store};
+use lifeboat_testbed::{CrashPoints, Kind};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+#[derive(Default)]
+pub struct Shelf {
+    pub records: BTreeMap<(String, ObjectKey), Record>,
+    pub tombs: BTreeMap<(String, ObjectKey), i64>,
+    pub down: BTreeSet<String>,
+    pub broken: BTreeSet<String>,
+    pub writes: u32,
+}
+
+#[derive(Clone, Default)]
+pub struct Shelves {
+    pub shelf: Arc<Mutex<Shelf>>,
+    pub points: Option<CrashPoints>,
+}
+
+impl Shelves {
+    pub fn down(&self, store: &str, down: bool) {
+        let mut shelf = self.shelf.lock();
+        if down {
+            shelf.down.insert(store.to_owned())
+        } else {
+            shelf.down.remove(store)
+        };
+    }
+
+    pub fn record(&self, store: &str, space: &str, name: &str) -> Option<Record> {
+        self.shelf.lock().records.get(&(store.to_owned(), ObjectKey::new(space, name))).cloned()
+    }
+
+    pub fn put(&self, store: &str, space: &str, name: &str, record: Record) {
+        self.shelf.lock().records.insert((store.to_owned(), ObjectKey::new(space, name)), record);
+    }
+
+    pub fn writes(&self) -> u32 {
+        self.shelf.lock().writes
+    }
+
+    async fn counted<T>(
+        &self,
+        what: String,
+        work: impl FnOnce(&mut Shelf) -> Result<T, LedgerError>,
+    ) -> Result<T, LedgerError> {
+        let done = async { work(&mut self.shelf.lock()) };
+        match &self.points {
+            None => done.await,
+            Some(points) => match points.effect(Kind::ObjectStore, what, done).await {
+                Ok(done) => done,
+                // Nobody is left to hear the answer.
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+}
+
+fn reach(shelf: &Shelf, store: &Store) -> Result<(), LedgerError> {
+    let name = &store.profile.name;
+    assert!(!store.credentials.secret_key.is_empty(), "a store is never asked without its keys");
+    if shelf.down.contains(name) {
+        Err(LedgerError::Failed(format!("{name} does not answer")))
+    } else {
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Ledger for Shelves {
+    async fn keep(&self, store: &Store, group: &ObjectKey, record: &Record) -> Result<(), LedgerError> {
+        let key = (store.profile.name.clone(), group.clone());
+        self.counted(format!("keep {group} in {}", key.0), |shelf| {
+            reach(shelf, store)?;
+            let known = shelf.records.get(&key).map_or(0, |known| known.epoch);
+            let known = known.max(shelf.tombs.get(&key).copied().unwrap_or(0));
+            if known > record.epoch {
+                return Err(LedgerError::Superseded(known));
+            }
+            shelf.writes += 1;
+            shelf.records.insert(key, record.clone());
+            Ok(())
+        })
+        .await
+    }
+
+    async fn read(&self, stores: &[Store], group: &ObjectKey) -> Reading {
+        let shelf = self.shelf.lock();
+        let mut reading = Reading::default();
+        for store in stores {
+            let name = store.profile.name.clone();
+            if let Err(error) = reach(&shelf, store) {
+                reading.stores.insert(name, Err(error.to_string()));
+                continue;
+            }
+            if shelf.broken.contains(&name) {
+                reading.stores.insert(name, Ok(Seen::Something));
+                continue;
+            }
+            let key = (name.clone(), group.clone());
+            let found = shelf.records.get(&key);
+            reading.epoch = reading.epoch.max(shelf.tombs.get(&key).copied().unwrap_or(0));
+            let seen = if found.is_some() { Seen::Something } else { Seen::Empty };
+            reading.stores.insert(name, Ok(seen));
+            if let Some(found) = found {
+                reading.epoch = reading.epoch.max(found.epoch);
+                if reading.newest.as_ref().is_none_or(|newest| newest.epoch < found.epoch) {
+                    reading.newest = Some(found.clone());
+                }
+            }
+        }
+        reading
+    }
+
+    async fn erase(&self, store: &Store, group: &ObjectKey, epoch: i64) -> Result<(), LedgerError> {
+        let key = (store.profile.name.clone(), group.clone());
+        self.counted(format!("erase {group} from {}", key.0), |shelf| {
+            reach(shelf, store)?;
+            shelf.records.remove(&key);
+            shelf.tombs.insert(key, epoch);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn groups(&self, store: &Store) -> Result<Vec<VolumeReplicationGroup>, LedgerError> {
+        let shelf = self.shelf.lock();
+        reach(&shelf, store)?;
+        let mine = shelf.records.iter().filter(|((name, _), _)| *name == store.profile.name);
+        Ok(mine.map(|(_, record)| record.group.clone()).collect())
+    }
+}

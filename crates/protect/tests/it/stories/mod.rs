@@ -1,0 +1,3 @@
+//! Stories, on both clusters.
+
+mod replicated;
