@@ -37,7 +37,7 @@ impl Server {
         let folder = tempfile::Builder::new().prefix("lifeboat-bench-").tempdir_in(parent)?;
         let data = folder.path().join("data");
         let mut args =
-            ["up", "--clusters", "hub", "--without", "binder", "--data"].map(str::to_owned).to_vec();
+            ["up", "--clusters", "hub", "--without", "binder,storage", "--data"].map(str::to_owned).to_vec();
         args.push(data.display().to_string());
         let begin = Instant::now();
         let mut process = Process::start(program, &args, &folder.path().join("log"))?;

@@ -9,6 +9,7 @@ mod lvmd;
 mod metrics;
 mod node;
 mod process;
+mod provisioner;
 mod up;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -38,6 +39,8 @@ enum Command {
     Node(node::Args),
     /// Look at backup repositories by hand.
     Backup(backup::Args),
+    /// Make volumes for claims, snapshots and restores, and look after the stores of backups.
+    Provisioner(provisioner::Args),
     /// Say in plain words why something is as it is.
     Explain(explain::Args),
     /// Print the custom resource definitions as YAML.
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Command::Lvmd(args) => lvmd::run(&args).map(done),
         Command::Node(args) => node::run(&args).map(done),
         Command::Backup(args) => backup::run(&args),
+        Command::Provisioner(args) => provisioner::run(&args).map(done),
         Command::Explain(args) => explain::run(args),
         Command::Crds(args) => crds::run(&args).map(done),
     };

@@ -1,6 +1,8 @@
 //! `lifeboat up`: embedded clusters, each with its own data, authority and address, the controllers that a bare API server
 //! lacks, and one kubeconfig for all of them.
 
+mod storage;
+
 use anyhow::{Context as _, bail};
 use lifeboat_apiserver::auth::TokenKey;
 use lifeboat_apiserver::serve::{Authority, Context, Credential, Front, kubeconfig, write_private};
@@ -39,6 +41,8 @@ pub struct Args {
 enum Part {
     /// Binds claims to volumes and keeps what is in use from being deleted.
     Binder,
+    /// Makes volumes, snapshots and backups on one node, whose disks are a folder.
+    Storage,
 }
 
 impl Args {
@@ -128,6 +132,9 @@ async fn serve(args: &Args, scratch: Option<&Path>) -> anyhow::Result<()> {
         if args.runs(Part::Binder) {
             controls.spawn(bind(&cluster.server));
         }
+        if args.runs(Part::Storage) {
+            controls.spawn(store(&cluster.server, cluster.name.clone(), home.join(&cluster.name)));
+        }
         let mut stopped = stopped.clone();
         fronts.spawn(cluster.front.run(async move {
             // An error means that the sender is gone, which is a stop as well.
@@ -148,6 +155,17 @@ fn bind(server: &ApiServer) -> impl Future<Output = ()> + Send + use<> {
     let client = kube::Client::new(server.service_as(User::admin()), "default");
     let engine = lifeboat_binder::engine(client, Clock::system(), Settings::default(), Neighbours::Here);
     engine.run(std::future::pending())
+}
+
+/// Node storage of an embedded cluster. A cluster without it still serves, and says why.
+fn store(server: &ApiServer, name: String, folder: PathBuf) -> impl Future<Output = ()> + Send + use<> {
+    let client = kube::Client::new(server.service_as(User::admin()), "default");
+    async move {
+        if let Err(error) = storage::run(client, name.clone(), &folder).await {
+            // Whoever read the first lines may be gone by now.
+            let _ = say(&format!("  {name} has no storage: {error:#}"));
+        }
+    }
 }
 
 async fn interrupted() -> anyhow::Result<()> {

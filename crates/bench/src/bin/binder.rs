@@ -112,6 +112,9 @@ async fn compare(args: &Args, findings: &mut Findings) -> Result<()> {
         let ours = on_real(args, Who::Ours, pairs).await?;
         let bare = bare_rate(args, pairs).await?;
         note(findings, &format!("{name}_kcm_raised"), &theirs);
+        findings
+            .figure(&format!("{name}_kcm_raised_left_unbound"), (pairs.count - theirs.bound.count) as f64);
+        findings.figure(&format!("{name}_lifeboat_left_unbound"), (pairs.count - ours.bound.count) as f64);
         note(findings, &format!("{name}_lifeboat"), &ours);
         findings.figure(&format!("{name}_bare_writes_binds_per_second"), bare);
         let ratios = [
