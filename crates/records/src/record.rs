@@ -8,9 +8,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use lifeboat_api::ramen::VolumeReplicationGroup;
 use lifeboat_api::replication::{VolumeGroupReplication, VolumeGroupReplicationContent};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::codec::{pack, unpack};
 use crate::{Digest, Error, Fault, Group, Listed, RecordId};
+
+/// Fields of a group's status that only we know. Peers decode strictly where they can, and manifests carry epochs anyway.
+const OURS: [&str; 3] = ["epoch", "primaryEpoch", "blockers"];
 
 /// A Kubernetes object that a group consists of.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +51,14 @@ impl Record {
     pub fn group(group: &VolumeReplicationGroup) -> Result<Self, Error> {
         let mut group = group.clone();
         trim(&mut group.metadata);
-        Self::make(RecordId::Group, &group.clone(), Body::Group(Box::new(group)))
+        let wrong =
+            |error: serde_json::Error| Error::Invalid(format!("the group cannot be written: {error}"));
+        let mut tree = serde_json::to_value(&group).map_err(wrong)?;
+        if let Some(status) = tree.get_mut("status").and_then(Value::as_object_mut) {
+            OURS.iter().for_each(|field| drop(status.remove(*field)));
+        }
+        let body = serde_json::from_value(tree.clone()).map_err(wrong)?;
+        Self::make(RecordId::Group, &tree, Body::Group(body))
     }
 
     /// The record of a volume.
@@ -213,7 +224,7 @@ fn text(field: Option<&String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn shop() -> Group {
         Group::new("shop", "orders").unwrap()
@@ -274,6 +285,16 @@ mod tests {
         assert_eq!(Record::claim(&claim).unwrap(), first);
         claim.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
         assert_ne!(Record::claim(&claim).unwrap().listed(), first.listed());
+    }
+
+    #[test]
+    fn a_group_is_stored_without_what_only_we_know() {
+        let group = json!({"metadata": {"name": "orders", "namespace": "shop"}, "spec": {},
+            "status": {"state": "Primary", "epoch": 7, "primaryEpoch": 7, "blockers": [{"reason": "R"}]}});
+        let record = Record::group(&serde_json::from_value(group).unwrap()).unwrap();
+        let stored: Value = unpack(record.packed()).unwrap();
+        assert_eq!(stored["status"], json!({"state": "Primary"}));
+        assert_eq!(stored["kind"], "VolumeReplicationGroup");
     }
 
     #[test]

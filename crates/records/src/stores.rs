@@ -136,9 +136,8 @@ pub(crate) async fn observe(
     join_all(reaches.iter().map(|reach| async move {
         let reach = reach.as_ref().map_err(Clone::clone)?;
         let shelf = reach.shelf().await?;
-        let witness = epoch.and_then(|epoch| shelf.ledger.witness(epoch));
-        let (holder, fenced) = match &witness {
-            Some(witness) => reach.holder(witness).await.map(|(holder, fenced)| (Some(holder), fenced))?,
+        let (holder, fenced) = match epoch {
+            Some(epoch) => reach.held(&shelf, epoch).await?,
             None => (None, true),
         };
         Ok(Observed { shelf, holder, fenced })

@@ -6,12 +6,29 @@ use jiff::Timestamp;
 use super::Conditions;
 use super::reach::Reach;
 use crate::decide::plan::Author;
-use crate::decide::shelf::Ledger;
+use crate::decide::shelf::{Ledger, Shelf};
 use crate::key::Spot;
 use crate::manifest::{Hold, HoldKind};
-use crate::{Epoch, Error};
+use crate::{ClusterId, Epoch, Error};
 
 impl Reach<'_> {
+    /// Who holds an epoch here, if anybody, and whether under a condition. A claim that cannot be read is not the end: a
+    /// manifest of the epoch tells as well.
+    pub(crate) async fn held(&self, shelf: &Shelf, epoch: Epoch) -> Result<(Option<ClusterId>, bool), Error> {
+        let Some(witness) = shelf.ledger.witness(epoch) else { return Ok((None, true)) };
+        let damage = match self.holder(&witness).await {
+            Ok((holder, fenced)) => return Ok((Some(holder), fenced)),
+            Err(error @ Error::Damaged { .. }) => error,
+            Err(error) => return Err(error),
+        };
+        for (_, generation) in shelf.ledger.manifests.iter().rev().filter(|(found, _)| *found == epoch) {
+            if let Ok(manifest) = self.manifest(epoch, *generation).await {
+                return Ok((Some(manifest.writer), true));
+            }
+        }
+        Err(damage)
+    }
+
     /// Says who refuses us. Who it is, is looked up as well as it can be.
     pub(crate) async fn refused(&self, ledger: &Ledger, epoch: Epoch, mine: Epoch) -> Error {
         let held_by = match ledger.witness(epoch) {

@@ -92,10 +92,14 @@ impl Reach<'_> {
             let latest = latest.encode().map_err(|fault| self.damaged(&Spot::Latest, fault))?;
             self.put(&Spot::Latest, latest).await?;
         }
-        let removals = plan.remove.iter().map(|key| format!("{}{key}", self.group.prefix()));
-        let removals = removals.map(|key| async move { self.delete(&key).await }.boxed());
-        self.each(removals.collect()).await?;
+        self.remove_keys(&plan.remove).await?;
         Ok(plan.blobs.len() + plan.keys.len() + usize::from(plan.manifest) + plan.remove.len())
+    }
+
+    async fn remove_keys(&self, keys: &BTreeSet<String>) -> Result<(), Error> {
+        let removals = keys.iter().map(|key| format!("{}{key}", self.group.prefix()));
+        let removals = removals.map(|key| async move { self.delete(&key).await }.boxed());
+        self.each(removals.collect()).await
     }
 
     async fn put_contents(
@@ -106,10 +110,8 @@ impl Reach<'_> {
     ) -> Result<(), Error> {
         let wanted: BTreeMap<_, _> =
             job.target.records.iter().map(|(id, listed)| (listed.sha256, (id, *listed))).collect();
-        let puts = blobs.iter().map(|digest| {
-            let (id, listed) = wanted[digest];
-            self.copy(job, sources, id, listed, Spot::Blob(*digest)).boxed()
-        });
+        let puts: Vec<_> = blobs.iter().map(|digest| (wanted[digest], Spot::Blob(*digest))).collect();
+        let puts = puts.iter().map(|((id, listed), spot)| self.copy(job, sources, id, *listed, spot).boxed());
         self.each(puts.collect()).await
     }
 
@@ -119,11 +121,19 @@ impl Reach<'_> {
         sources: &[&Reach<'_>],
         keys: &BTreeSet<RecordId>,
     ) -> Result<(), Error> {
-        let puts = keys.iter().map(|id| {
+        let put = |id: &RecordId| {
             let spot = Spot::Record(id.clone());
-            self.copy(job, sources, id, job.target.records[id], spot).boxed()
-        });
-        self.each(puts.collect()).await
+            (id.clone(), job.target.records[id], spot)
+        };
+        // Claims come last: who reads half of a first set without a manifest misses claims, and notices by their number.
+        let (claims, others): (Vec<_>, Vec<_>) =
+            keys.iter().map(put).partition(|(id, ..)| matches!(id, RecordId::Claim { .. }));
+        for part in [&others, &claims] {
+            let puts =
+                part.iter().map(|(id, listed, spot)| self.copy(job, sources, id, *listed, spot).boxed());
+            self.each(puts.collect()).await?;
+        }
+        Ok(())
     }
 
     /// Writes a record's content to one of its places.
@@ -133,9 +143,9 @@ impl Reach<'_> {
         sources: &[&Reach<'_>],
         id: &RecordId,
         listed: Listed,
-        to: Spot,
+        to: &Spot,
     ) -> Result<(), Error> {
-        self.put(&to, self.find(job, sources, id, listed).await?).await
+        self.put(to, self.find(job, sources, id, listed).await?).await
     }
 
     /// A record's content: given with the change, or from whichever store has it whole.
@@ -172,7 +182,7 @@ impl Reach<'_> {
                 return Ok(shelf);
             }
             if last || missing.manifest {
-                let manifest = missing.manifest.then(|| Spot::Manifest(target.epoch, target.generation));
+                let manifest = missing.manifest.then_some(Spot::Manifest(target.epoch, target.generation));
                 let contents = missing.blobs.iter().map(|digest| Spot::Blob(*digest).to_string());
                 let keys = missing.keys.iter().map(ToString::to_string);
                 let keys = manifest
@@ -185,6 +195,7 @@ impl Reach<'_> {
             }
             self.put_contents(job, sources, &missing.blobs).await?;
             self.put_keys(job, sources, &missing.keys).await?;
+            self.remove_keys(&missing.remove).await?;
         }
         Err(Error::Lost { store: self.name.to_owned(), keys: Vec::new() })
     }

@@ -1,6 +1,6 @@
 //! Lower epochs are refused, and of two with the same one is.
 
-use lifeboat_records::{Check, Epoch, Error, Profile, Stores, Writing};
+use lifeboat_records::{Check, Epoch, Error, Profile, Stores, Writing, Written};
 
 use crate::fixture::{
     Two, all, bucket, by_manifest, deletion, group, hasty, ids, one, pair, pairs, told, writing,
@@ -86,7 +86,7 @@ async fn one_cluster_with_two_processes_goes_on() {
     let (first, second) = tokio::join!(stores.write(&first), other.write(&second));
     // Both are the holder; one of them may be told that its generation was taken.
     let both = [first.unwrap(), second.unwrap()];
-    assert!(both.iter().any(|written| written.everywhere()), "{both:?}");
+    assert!(both.iter().any(Written::everywhere), "{both:?}");
     all(&stores.write(&writing(1, "east", pairs(&["a", "b"], "1Gi"))).await.unwrap());
     assert_eq!(told(by_manifest(&stores.newest(&group()).await).0), ["a=1Gi", "b=1Gi"]);
 }

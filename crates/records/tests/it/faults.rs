@@ -135,15 +135,10 @@ async fn damage_is_never_restored_and_the_next_best_is_taken() {
         all(&stores.write(&writing(1, "east", pair("a", "1Gi"))).await.unwrap());
         let before = server.state.lock().unwrap().objects.clone();
         all(&stores.write(&writing(1, "east", pair("a", "2Gi"))).await.unwrap());
-        let mut state = server.state.lock().unwrap();
-        let newer: Vec<_> = state
-            .objects
-            .keys()
-            .filter(|key| key.contains(part) && !before.contains_key(*key))
-            .cloned()
-            .collect();
-        state.objects.insert(newer[0].clone(), Bytes::from_static(b"{\"damage\":true}"));
-        drop(state);
+        let newer: Vec<_> =
+            server.keys().into_iter().filter(|key| key.contains(part) && !before.contains_key(key)).collect();
+        let junk = Bytes::from_static(b"{\"damage\":true}");
+        server.state.lock().unwrap().objects.insert(newer[0].clone(), junk);
         let search = stores.newest(&group()).await;
         assert_eq!(told(by_manifest(&search).0), ["a=1Gi"], "{part}");
         assert!(!search.passed_over.is_empty() && !search.damage.is_empty(), "{part}");
@@ -256,4 +251,22 @@ async fn a_bucket_that_was_emptied_is_filled_again() {
     two.east.state.lock().unwrap().objects.clear();
     all(&two.stores.write(&writing(1, "east", vec![])).await.unwrap());
     assert_eq!(told(by_manifest(&two.only("east").newest(&group()).await).0), ["a=1Gi", "b=1Gi"]);
+}
+
+#[tokio::test]
+async fn a_damaged_claim_does_not_lock_its_holder_out() {
+    let (server, stores) = one().await;
+    all(&stores.write(&writing(1, "east", pair("a", "1Gi"))).await.unwrap());
+    let claim = server.keys().into_iter().find(|key| key.ends_with("/claim")).unwrap();
+    server.state.lock().unwrap().objects.insert(claim.clone(), Bytes::from_static(b"junk"));
+    all(&stores.write(&writing(1, "east", pair("a", "2Gi"))).await.unwrap());
+    let rival = stores.write(&writing(1, "west", pair("a", "3Gi"))).await.unwrap();
+    assert!(matches!(rival.stores[0].outcome, Err(Error::Refused { .. })), "{rival:?}");
+    // Where nothing else tells whose it is, nobody is let in, and the key is named.
+    let (server, stores) = one().await;
+    server.state.lock().unwrap().objects.insert(claim.clone(), Bytes::from_static(b"junk"));
+    let written = stores.write(&writing(1, "east", pair("a", "1Gi"))).await.unwrap();
+    let told = |error: &Error| matches!(error, Error::Damaged { key, .. } if *key == claim);
+    assert!(written.stores[0].outcome.as_ref().is_err_and(told), "{written:?}");
+    assert_eq!(server.keys().len(), 1);
 }

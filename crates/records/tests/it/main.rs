@@ -1,5 +1,10 @@
 //! Records in real stores: directories and a server of the S3 protocol that does not always do as it should.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests measure time, run programs and serve buckets themselves"
+)]
 
 mod crash;
 mod defects;

@@ -1,1 +1,275 @@
-//! placeholder
+//! Ramen's word: Kubernetes' own Go types read what we wrote, and we restore what Go wrote.
+//!
+//! The judge is `tools/ramen`. Where one was built elsewhere with Ramen's own types in it, LIFEBOAT_RAMEN names it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use lifeboat_api::replication::{VolumeGroupReplication, VolumeGroupReplicationContent};
+use lifeboat_records::{Body, Check, Found, Record, Records, Writing, restored};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::fixture::{all, by_manifest, folder, group, pairs, told, writing};
+
+#[derive(Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    ramen_types: bool,
+    records: BTreeMap<String, usize>,
+}
+
+/// The judge, built once, or why it cannot be had.
+fn judge() -> Result<&'static Path, String> {
+    static JUDGE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let judge = JUDGE.get_or_init(|| match std::env::var_os("LIFEBOAT_RAMEN") {
+        Some(path) => Ok(path.into()),
+        None => build(),
+    });
+    judge.as_deref().map_err(Clone::clone)
+}
+
+fn build() -> Result<PathBuf, String> {
+    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/ramen");
+    let go = |arguments: &[&str]| Command::new("go").args(arguments).current_dir(&module).output();
+    let version = go(&["version"]).map_err(|_| "Go 1.26 is not installed".to_owned())?;
+    if !version.status.success() {
+        return Err(format!("Go 1.26 cannot be had: {}", said(&version)));
+    }
+    let modules = go(&["mod", "download"]).map_err(|error| error.to_string())?;
+    if !modules.status.success() {
+        return Err(format!("the modules of tools/ramen cannot be had: {}", said(&modules)));
+    }
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ramen");
+    let built = go(&["build", "-o", program.to_str().unwrap(), "."]).map_err(|error| error.to_string())?;
+    // What is wrong with our own program is no reason to skip.
+    assert!(built.status.success(), "building tools/ramen: {}", said(&built));
+    Ok(program)
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned()
+}
+
+fn ask(judge: &Path, arguments: &[&str]) -> Result<Report, String> {
+    let output = Command::new(judge).args(arguments).output().unwrap();
+    if output.status.success() {
+        return Ok(serde_json::from_slice(&output.stdout).unwrap());
+    }
+    Err(String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+macro_rules! judge_or_skip {
+    ($test:literal) => {
+        match judge() {
+            Ok(judge) => judge,
+            Err(why) => return lifeboat_reference::skip(concat!("ramen::", $test), why),
+        }
+    };
+}
+
+/// A volume and its claim with every field that records are about.
+fn rich() -> Vec<Record> {
+    let volume = json!({
+        "metadata": {
+            "name": "pv-rich", "uid": "u", "labels": {"a": "b"}, "creationTimestamp": "2026-01-02T03:04:05Z",
+            "finalizers": ["kubernetes.io/pv-protection"],
+            "annotations": {"ramendr.openshift.io/destination-volume-handle": "h2", "odd": "<&>\u{2028}"},
+        },
+        "spec": {
+            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem",
+            "persistentVolumeReclaimPolicy": "Retain", "storageClassName": "fast", "mountOptions": ["noatime"],
+            "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "shop", "name": "rich", "uid": "c"},
+            "csi": {
+                "driver": "d", "volumeHandle": "h", "fsType": "ext4", "readOnly": false,
+                "volumeAttributes": {"clusterID": "east"},
+                "nodeStageSecretRef": {"name": "s", "namespace": "n"},
+                "controllerPublishSecretRef": {"name": "s", "namespace": "n"},
+            },
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
+                {"key": "topology.topolvm.io/node", "operator": "In", "values": ["node-1"]}]}]}},
+        },
+        "status": {"phase": "Bound", "lastPhaseTransitionTime": "2026-01-02T03:04:05Z"},
+    });
+    let claim = json!({
+        "metadata": {"name": "rich", "namespace": "shop", "uid": "c", "labels": {"app": "shop"}},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "volumeName": "pv-rich",
+            "storageClassName": "fast", "volumeMode": "Filesystem",
+            "dataSourceRef": {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "s"},
+        },
+        "status": {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}},
+    });
+    let condition = json!({"type": "DataReady", "status": "True", "reason": "Ready", "message": "m",
+        "lastTransitionTime": "2026-01-02T03:04:05Z", "observedGeneration": 2});
+    let protected = json!({
+        "namespace": "shop", "name": "rich", "protectedByVolSync": true, "storageClassName": "fast",
+        "csiProvisioner": "d", "storageID": {"id": "s", "modes": ["Failover"]}, "replicationID": {"id": "r"},
+        "labels": {"app": "shop"}, "accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem",
+        "resources": {"requests": {"storage": "1Gi"}}, "conditions": [condition],
+        "lastSyncTime": "2026-01-02T03:04:05Z", "lastSyncDuration": "1m30s", "lastSyncBytes": 5,
+    });
+    let group = json!({
+        "metadata": {"name": "orders", "namespace": "shop", "generation": 2, "uid": "g",
+            "annotations": {"drplacementcontrol.ramendr.openshift.io/drpc-uid": "x"}},
+        "spec": {
+            "pvcSelector": {"matchLabels": {"app": "shop"}}, "replicationState": "primary", "s3Profiles": ["east"],
+            "async": {"schedulingInterval": "5m", "replicationClassSelector": {}, "volumeSnapshotClassSelector": {},
+                "peerClasses": [{"storageClassName": "fast", "clusterIDs": ["1", "2"], "storageID": ["a", "b"]}]},
+            "volSync": {"rdSpec": [{"protectedPVC": protected}], "rsSpec": [{"protectedPVC": protected,
+                "rsyncTLS": {"address": "a"}}]},
+            "prepareForFinalSync": true, "runFinalSync": true, "action": "Relocate", "protectedNamespaces": ["shop"],
+            "kubeObjectProtection": {"captureInterval": "5m0s", "recipeRef": {"namespace": "shop", "name": "r"},
+                "recipeParameters": {"k": ["v"]}, "kubeObjectSelector": {"matchLabels": {"app": "shop"}}},
+        },
+        "status": {
+            "state": "Primary", "protectedPVCs": [protected], "conditions": [condition], "observedGeneration": 2,
+            "lastUpdateTime": "2026-01-02T03:04:05Z", "lastGroupSyncTime": "2026-01-02T03:04:05Z",
+            "lastGroupSyncDuration": "2s", "lastGroupSyncBytes": 7, "pvcgroups": [{"grouped": ["a"]}],
+            "finalSyncComplete": true, "prepareForFinalSyncComplete": true,
+            "rdInfo": [{"protectedPVC": protected, "rsyncTLS": {"address": "a"}}],
+            "kubeObjectProtection": {"captureToRecoverFrom": {"number": 1, "startTime": "2026-01-02T03:04:05Z",
+                "endTime": "2026-01-02T03:05:05Z", "startGeneration": 1}},
+            "epoch": 7, "primaryEpoch": 7, "blockers": [{"reason": "R", "message": "m"}],
+        },
+    });
+    vec![
+        Record::volume(&serde_json::from_value(volume).unwrap()).unwrap(),
+        Record::claim(&serde_json::from_value(claim).unwrap()).unwrap(),
+        Record::group(&serde_json::from_value(group).unwrap()).unwrap(),
+    ]
+}
+
+#[tokio::test]
+async fn go_decodes_strictly_what_we_write_and_we_read_what_it_makes_of_it() {
+    let judge = judge_or_skip!("go_decodes_strictly_what_we_write_and_we_read_what_it_makes_of_it");
+    let place = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (place.path().join("ours"), place.path().join("theirs"));
+    let stores = folder(&ours);
+    let change = Writing {
+        check: Check::ReadBack,
+        ..writing(1, "east", [rich(), pairs(&["a", "b"], "1Gi")].concat())
+    };
+    all(&stores.write(&change).await.unwrap());
+    let arguments = ["rewrite", ours.to_str().unwrap(), "shop", "orders", theirs.to_str().unwrap()];
+    let report = ask(judge, &arguments).unwrap();
+    let expected =
+        [("v1.PersistentVolume", 3), ("v1.PersistentVolumeClaim", 3), ("v1alpha1.VolumeReplicationGroup", 1)];
+    assert_eq!(report.records, expected.map(|(kind, count)| (kind.to_owned(), count)).into());
+
+    let written = stores.newest(&group()).await;
+    let again = folder(&theirs).newest(&group()).await;
+    let Found::Ramen { records, .. } = &again.found else { panic!("{again:?}") };
+    let (written, _, _) = by_manifest(&written);
+    assert_eq!(written.keys().collect::<Vec<_>>(), records.keys().collect::<Vec<_>>());
+    for (id, record) in written {
+        let (ours, theirs) = (objects(record), objects(&records[id]));
+        assert_eq!(ours, theirs, "{id}");
+    }
+}
+
+/// An object without the empty parts that Go writes for fields that nobody set.
+fn objects(record: &Record) -> serde_json::Value {
+    let value = match record.body() {
+        Body::Group(object) => serde_json::to_value(object),
+        Body::Volume(object) => serde_json::to_value(object),
+        Body::Claim(object) => serde_json::to_value(object),
+        Body::VolumeGroupContent(object) => serde_json::to_value(object),
+        Body::VolumeGroup(object) => serde_json::to_value(object),
+    };
+    bare(value.unwrap())
+}
+
+fn bare(value: serde_json::Value) -> serde_json::Value {
+    use serde_json::Value::{Array, Object};
+    match value {
+        Object(map) => {
+            let parts = map.into_iter().map(|(key, value)| (key, bare(value)));
+            let set = |value: &serde_json::Value| match value {
+                Object(map) => !map.is_empty(),
+                Array(list) => !list.is_empty(),
+                serde_json::Value::Bool(set) => *set,
+                serde_json::Value::String(text) => !text.is_empty(),
+                other => !other.is_null(),
+            };
+            Object(parts.filter(|(_, value)| set(value)).collect())
+        }
+        Array(list) => Array(list.into_iter().map(bare).collect()),
+        other => other,
+    }
+}
+
+#[tokio::test]
+async fn we_restore_what_go_wrote() {
+    let judge = judge_or_skip!("we_restore_what_go_wrote");
+    let place = tempfile::tempdir().unwrap();
+    ask(judge, &["write", place.path().to_str().unwrap(), "shop", "orders"]).unwrap();
+    let stores = folder(place.path());
+    let search = stores.newest(&group()).await;
+    let Found::Ramen { records, .. } = &search.found else { panic!("{search:?}") };
+    assert!(search.damage.is_empty() && search.flaws.is_empty());
+    assert_eq!(told(records), ["claim-0=1536Mi", "claim-1=1537Mi", "claim-2=1538Mi"]);
+    check_restored(records);
+    let group_found = lifeboat_records::group(records).unwrap();
+    assert_eq!(group_found.spec.s3_profiles, ["east", "west"]);
+    assert!(group_found.status.as_ref().unwrap().last_update_time.is_some());
+
+    // Taken over, and Go still reads it: the claim under its older key lies under the newer one now.
+    all(&stores.write(&writing(1, "west", vec![])).await.unwrap());
+    let report = ask(judge, &["check", place.path().to_str().unwrap(), "shop", "orders"]).unwrap();
+    assert_eq!(report.records["v1.PersistentVolumeClaim"], 3);
+    assert!(!place.path().join("shop/orders/v1.PersistentVolumeClaim/claim-2").exists());
+    check_restored(by_manifest(&stores.newest(&group()).await).0);
+}
+
+fn check_restored(records: &Records) {
+    for volume in lifeboat_records::volumes(records) {
+        let volume = restored::volume(volume.clone(), None, restored::Sharing::Copied);
+        assert_eq!(volume.metadata.annotations.as_ref().unwrap()[lifeboat_api::annotations::RESTORE], "True");
+        let spec = volume.spec.unwrap();
+        let claim = spec.claim_ref.unwrap();
+        assert_eq!((claim.uid, claim.resource_version), (None, None));
+        let handle = format!("handle-at-the-peer-{}", claim.name.unwrap());
+        assert_eq!(spec.csi.unwrap().volume_handle, handle);
+        assert_eq!(spec.storage_class_name.as_deref(), Some("fast <&> \u{2028} odd"));
+        assert!(volume.metadata.finalizers.is_none() && volume.metadata.uid.is_none());
+    }
+    for claim in lifeboat_records::claims(records) {
+        let claim = restored::claim(claim.clone());
+        let notes = claim.metadata.annotations.unwrap();
+        assert_eq!(notes.keys().filter(|key| key.contains("bind-completed")).count(), 0);
+        assert_eq!(notes["user"], "note");
+    }
+}
+
+#[tokio::test]
+async fn the_judge_does_find_fault() {
+    let judge = judge_or_skip!("the_judge_does_find_fault");
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("shop/orders/v1.PersistentVolume");
+    std::fs::create_dir_all(&folder).unwrap();
+    for text in [r#"{"spec":{"unheardOf":1}}"#, r#"{"spec":{"storageClassName":7}}"#, "[]"] {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut encoder, text.as_bytes()).unwrap();
+        std::fs::write(folder.join("pv"), encoder.finish().unwrap()).unwrap();
+        assert!(ask(judge, &["check", place.path().to_str().unwrap(), "shop", "orders"]).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn the_storages_groups_have_records_too() {
+    let content: VolumeGroupReplicationContent =
+        serde_json::from_value(json!({"metadata": {"name": "c"}, "spec": {}})).unwrap();
+    let replication: VolumeGroupReplication =
+        serde_json::from_value(json!({"metadata": {"name": "g", "namespace": "shop"}, "spec": {}})).unwrap();
+    let keys = [
+        Record::volume_group_content(&content).unwrap().id().to_string(),
+        Record::volume_group(&replication).unwrap().id().to_string(),
+    ];
+    assert_eq!(keys, ["v1alpha1.VolumeGroupReplicationContent/c", "v1alpha1.VolumeGroupReplication/shop/g"]);
+    assert!(Record::volume(&PersistentVolume::default()).is_err());
+    assert!(Record::claim(&PersistentVolumeClaim::default()).is_err());
+}
