@@ -191,6 +191,18 @@ pub const SNAPSHOT_RETRY_REQUESTED_AT: &str = "topolvm.io/snapshot-retry-request
 pub const VOLUME_MODE: &str = "topolvm.io/volume-mode";
 /// On a LogicalVolume: namespace and name of the claim whose bytes it holds. Ours, not known to peers.
 pub const CLAIM: &str = "topolvm.io/claim";
+/// On a LogicalVolume made for a claim, until its PersistentVolume exists: only while it is there may the volume be removed as a leftover.
+/// Ours, not known to peers.
+pub const UNPUBLISHED_FOR_CLAIM: &str = "topolvm.io/unpublished-for-claim";
+/// On a Node: the LogicalVolumes that its report of free room already counts. Ours, not known to peers.
+pub const CAPACITY_COUNTED: &str = "topolvm.io/capacity-counted";
+/// On a Node: its device classes that are directories, whose volumes need no filesystem to be grown. Ours, not known to peers.
+pub const DIRECTORY_CLASSES: &str = "topolvm.io/directory-classes";
+/// On a Node: the name of its default device class. Ours, not known to peers.
+pub const DEFAULT_DEVICE_CLASS_NAME: &str = "topolvm.io/default-device-class";
+/// On a LogicalVolume being deleted, `true`: its backup is given up where it is, because its store cannot be reached any more. Ours, not
+/// known to peers.
+pub const ABANDON_BACKUP: &str = "topolvm.io/abandon-backup";
 /// On nodes and pods: prefix of free or requested bytes by device class.
 pub const CAPACITY_PREFIX: &str = "capacity.topolvm.io/";
 /// After [`CAPACITY_PREFIX`]: stands for the default device class.

@@ -12,16 +12,16 @@ use std::collections::BTreeMap;
 
 /// On a LogicalVolume: set when it is made for a claim, taken off when its PersistentVolume exists. While it is there nobody can have
 /// used the volume, so it may be removed when its claim is gone. Ours, not known to peers.
-pub const UNPUBLISHED: &str = "topolvm.io/unpublished-for-claim";
+pub const UNPUBLISHED: &str = annotations::UNPUBLISHED_FOR_CLAIM;
 /// On a node: names of the volumes that its report of free bytes has taken into account most recently, apart by commas. Ours, not
 /// known to peers.
-pub const COUNTED: &str = "topolvm.io/capacity-counted";
+pub const COUNTED: &str = annotations::CAPACITY_COUNTED;
 /// On a node: device classes whose volumes are directories, apart by commas: nothing has to be done to their files when they grow. Ours,
 /// not known to peers.
-pub const DIRECTORY_CLASSES: &str = "topolvm.io/directory-classes";
+pub const DIRECTORY_CLASSES: &str = annotations::DIRECTORY_CLASSES;
 
 /// On a node: which device class is the default one, so that both ways to name it are one. Ours, not known to peers.
-pub const DEFAULT_CLASS: &str = "topolvm.io/default-device-class";
+pub const DEFAULT_CLASS: &str = annotations::DEFAULT_DEVICE_CLASS_NAME;
 
 /// An annotation.
 pub fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {

@@ -20,4 +20,4 @@ pub use run::controllers;
 
 /// On a LogicalVolume that is being deleted: set by the administrator; "true" lets it go and leaves its backup in the store, for good.
 /// Ours, not known to peers.
-pub const ABANDON_BACKUP: &str = "topolvm.io/abandon-backup";
+pub const ABANDON_BACKUP: &str = lifeboat_api::annotations::ABANDON_BACKUP;
