@@ -1,3 +1,5 @@
+//! What is made of stored objects, row by row.
+
 use super::*;
 use serde_json::{Value, json};
 

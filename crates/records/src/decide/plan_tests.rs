@@ -1,3 +1,5 @@
+//! What is planned, row by row.
+
 use super::*;
 use crate::Group;
 use jiff::Timestamp;

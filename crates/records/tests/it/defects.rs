@@ -107,9 +107,7 @@ async fn d14_a_profile_that_cannot_be_opened_is_neither_silent_nor_the_end_of_th
 
 #[tokio::test]
 async fn d15_errors_keep_their_cause_and_a_brown_out_costs_one_deadline_for_all_claims() {
-    let two =
-        Two::with(Settings { call: Duration::from_millis(300), list: Duration::from_millis(300), ..hasty() })
-            .await;
+    let two = Two::with(Settings { list: Duration::from_secs(2), ..hasty() }).await;
     two.east.plan("GET", "/", Fault::Status(403, "AccessDenied"), 1000);
     let written = two.stores.write(&writing(1, "east", pair("a", "1Gi"))).await.unwrap();
     let denied = |error: &Error| {
@@ -126,8 +124,8 @@ async fn d15_errors_keep_their_cause_and_a_brown_out_costs_one_deadline_for_all_
     let late = |error: &Error| matches!(error, Error::OutOfTime { .. }) && error.is_transient();
     assert!(written.stores[0].outcome.as_ref().is_err_and(late), "{:?}", written.stores[0]);
     assert!(written.stores[1].outcome.is_ok(), "{:?}", written.stores[1]);
-    // A hundred claims with a deadline each would take half a minute.
-    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    // A hundred claims with a deadline each would take minutes.
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
 }
 
 #[tokio::test]

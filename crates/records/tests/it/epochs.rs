@@ -1,6 +1,6 @@
 //! Lower epochs are refused, and of two with the same one is.
 
-use lifeboat_records::{Check, Epoch, Error, Profile, Stores, Writing, Written};
+use lifeboat_records::{Check, Epoch, Error, Profile, Settings, Stores, Writing, Written};
 
 use crate::fixture::{
     Two, all, bucket, by_manifest, deletion, group, hasty, ids, one, pair, pairs, told, writing,
@@ -108,4 +108,36 @@ async fn an_epoch_without_a_manifest_is_seen() {
     assert_eq!((held.epoch, held.by.as_deref()), (Epoch(7), Some("west")));
     let late = stores.write(&writing(6, "east", pair("a", "1Gi"))).await.unwrap();
     assert!(matches!(late.stores[0].outcome, Err(Error::Refused { epoch: Epoch(7), .. })), "{late:?}");
+}
+
+#[tokio::test]
+async fn d06_a_primary_that_loses_its_role_while_it_writes_stops_before_ramens_keys() {
+    let (server, _) = one().await;
+    let slow = Settings { at_once: 1, ..hasty() };
+    let stores = |settings| Stores::new(vec![Profile::new("shared", bucket(&server))], settings);
+    all(&stores(hasty()).write(&writing(1, "east", pair("a", "1Gi"))).await.unwrap());
+    let contents = || server.keys().iter().filter(|key| key.contains("/blobs/")).count();
+    let before = contents();
+    let names: Vec<String> = (0..60).map(|index| format!("c{index:02}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let (old, new) = (stores(slow), stores(hasty()));
+    let late = writing(1, "east", [pair("a", "9Gi"), pairs(&names, "1Gi")].concat());
+    let takeover = async {
+        // The old primary has looked, and is in the middle of its first writes.
+        while contents() == before {
+            tokio::task::yield_now().await;
+        }
+        new.write(&writing(2, "west", pair("a", "2Gi"))).await.unwrap()
+    };
+    let (old, new) = tokio::join!(old.write(&late), takeover);
+    all(&new);
+    let old = old.unwrap().stores.remove(0).outcome;
+    let Err(Error::Refused { held_by, epoch: Epoch(2), .. }) = &old else { panic!("{old:?}") };
+    assert_eq!(held_by, "west");
+    let ramens = server.keys().into_iter().filter(|key| key.contains("v1.Persistent")).count();
+    assert_eq!(ramens, 2, "none of the old primary's keys");
+    let expected = pair("a", "2Gi");
+    let state = server.state.lock().unwrap().objects.clone();
+    assert_eq!(&state["shop/orders/v1.PersistentVolumeClaim/shop/a"], expected[1].packed());
+    assert_eq!(told(by_manifest(&stores(hasty()).newest(&group()).await).0), ["a=2Gi"]);
 }

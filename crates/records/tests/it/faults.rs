@@ -51,21 +51,21 @@ async fn one_bad_store_keeps_no_other_from_being_read_or_written() {
 async fn a_store_that_stalls_in_the_middle_costs_one_deadline() {
     let names: Vec<String> = (0..50).map(|index| format!("c{index:02}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let two = Two::with(Settings { call: Duration::from_millis(400), ..hasty() }).await;
+    let two = Two::with(Settings { call: Duration::from_secs(4), at_once: 2, ..hasty() }).await;
     all(&two.stores.write(&writing(1, "east", pairs(&names, "1Gi"))).await.unwrap());
     two.east.plan("GET", "/blobs/", Fault::Silence, 100_000);
     let start = Instant::now();
     let search = two.stores.newest(&group()).await;
     assert_eq!(by_manifest(&search).0.len(), 100, "the other store has the same contents");
     // One deadline, not one for each of a hundred objects.
-    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
     two.east.state.lock().unwrap().plans.clear();
     two.east.plan("PUT", "/blobs/", Fault::Silence, 100_000);
     let start = Instant::now();
     let written = two.stores.write(&writing(1, "east", pairs(&names, "2Gi"))).await.unwrap();
     assert!(matches!(written.stores[0].outcome, Err(Error::OutOfTime { .. })), "{:?}", written.stores[0]);
     assert!(written.stores[1].outcome.is_ok());
-    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
 }
 
 #[tokio::test]

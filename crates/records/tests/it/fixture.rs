@@ -79,8 +79,8 @@ pub(crate) fn deletion(epoch: u64, writer: &str) -> Deletion {
 /// Deadlines that pass soon.
 pub(crate) fn hasty() -> Settings {
     Settings {
-        call: Duration::from_millis(1500),
-        list: Duration::from_millis(1500),
+        call: Duration::from_secs(5),
+        list: Duration::from_secs(5),
         whole: Duration::from_secs(60),
         ..Settings::default()
     }

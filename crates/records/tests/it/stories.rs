@@ -97,6 +97,25 @@ async fn steady_state_writes_nothing() {
 }
 
 #[tokio::test]
+async fn five_hundred_claims_cost_a_few_requests_when_nothing_changed() {
+    let (server, stores) = one().await;
+    let names: Vec<String> = (0..500).map(|index| format!("c{index:03}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let change = writing(1, "east", pairs(&names, "1Gi"));
+    let requests = || server.state.lock().unwrap().requests;
+    all(&stores.write(&change).await.unwrap());
+    // Each record twice, and a constant beside it.
+    assert!(requests() < 2 * 1000 + 40, "{}", requests());
+    let before = requests();
+    assert_eq!(changes(&stores.write(&change).await.unwrap()), [0]);
+    assert!(requests() - before < 20, "{}", requests() - before);
+    // One that changes costs one.
+    let before = requests();
+    assert_eq!(changes(&stores.write(&writing(1, "east", pair("c007", "2Gi"))).await.unwrap()), [5]);
+    assert!(requests() - before < 40, "{}", requests() - before);
+}
+
+#[tokio::test]
 async fn a_store_that_was_out_catches_up_with_the_same_generation() {
     let two = Two::start().await;
     all(&two.stores.write(&writing(1, "east", pairs(&["a", "b"], "1Gi"))).await.unwrap());
