@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// How long one piece of work with a store may take.
-const WITHIN: Duration = Duration::from_secs(60);
+const WITHIN: Duration = Duration::from_secs(200);
 
 /// What is known about one store for one group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -72,8 +72,8 @@ impl Books {
 
 /// Work for the clerk.
 enum Job {
-    Keep { store: Store, record: Box<Record> },
-    Erase { store: Store, epoch: i64 },
+    Keep { stores: Vec<Store>, record: Box<Record>, verify: bool },
+    Erase { store: Store, cluster: String, epoch: i64 },
     Read { stores: Vec<Store>, missing: Vec<(String, String)>, question: String },
 }
 
@@ -97,22 +97,25 @@ impl Desk {
         &self.books
     }
 
-    /// Has a record written to one store.
-    pub fn keep(&self, group: &ObjectKey, store: Store, record: Record) {
+    /// Has a record written to stores.
+    pub fn keep(&self, group: &ObjectKey, mut stores: Vec<Store>, record: Record, verify: bool) {
         let wanted = shape(&record);
-        let begun = self.books.note(group, |page| {
-            let state = page.stores.entry(store.profile.name.clone()).or_default();
-            let begun = state.busy.is_none();
-            state.busy.get_or_insert(wanted);
-            begun
+        self.books.note(group, |page| {
+            stores.retain(|store| {
+                let state = page.stores.entry(store.profile.name.clone()).or_default();
+                let free = state.busy.is_none();
+                state.busy.get_or_insert_with(|| wanted.clone());
+                free
+            });
         });
-        if begun {
-            let _ = self.jobs.send((group.clone(), Job::Keep { store, record: Box::new(record) }));
+        if !stores.is_empty() {
+            let job = Job::Keep { stores, record: Box::new(record), verify };
+            let _ = self.jobs.send((group.clone(), job));
         }
     }
 
     /// Has the records of a group removed from one store.
-    pub fn erase(&self, group: &ObjectKey, store: Store, epoch: i64) {
+    pub fn erase(&self, group: &ObjectKey, store: Store, cluster: String, epoch: i64) {
         let begun = self.books.note(group, |page| {
             let state = page.stores.entry(store.profile.name.clone()).or_default();
             let begun = state.busy.is_none();
@@ -120,7 +123,7 @@ impl Desk {
             begun
         });
         if begun {
-            let _ = self.jobs.send((group.clone(), Job::Erase { store, epoch }));
+            let _ = self.jobs.send((group.clone(), Job::Erase { store, cluster, epoch }));
         }
     }
 
@@ -181,15 +184,19 @@ impl Clerk {
 async fn work(books: &Books, ledger: &dyn Ledger, clock: &Clock, group: ObjectKey, job: Job) -> ObjectKey {
     let late = || LedgerError::Failed(format!("the store did not answer within {} s", WITHIN.as_secs()));
     match job {
-        Job::Keep { store, record } => {
-            let tried = tokio::time::timeout(WITHIN, ledger.keep(&store, &group, &record)).await;
-            let result = tried.unwrap_or_else(|_| Err(late()));
+        Job::Keep { stores, record, verify } => {
+            let tried = tokio::time::timeout(WITHIN, ledger.keep(&stores, &group, &record, verify)).await;
+            let mut results = tried.unwrap_or_default();
             let wanted = (substance(&record), shape(&record));
             let now = clock.now();
-            books.note(&group, |page| ended(page, &store.profile.name, Some(wanted), result, now));
+            for store in &stores {
+                let name = &store.profile.name;
+                let result = results.remove(name).unwrap_or_else(|| Err(late()));
+                books.note(&group, |page| ended(page, name, Some(wanted.clone()), result, now));
+            }
         }
-        Job::Erase { store, epoch } => {
-            let tried = tokio::time::timeout(WITHIN, ledger.erase(&store, &group, epoch)).await;
+        Job::Erase { store, cluster, epoch } => {
+            let tried = tokio::time::timeout(WITHIN, ledger.erase(&store, &group, &cluster, epoch)).await;
             let result = tried.unwrap_or_else(|_| Err(late()));
             let now = clock.now();
             books.note(&group, |page| ended(page, &store.profile.name, None, result, now));

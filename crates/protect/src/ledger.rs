@@ -11,7 +11,7 @@ use lifeboat_engine::ObjectKey;
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Keys to a bucket; never shown.
@@ -51,6 +51,8 @@ pub struct Record {
     pub claims: Vec<PersistentVolumeClaim>,
     /// The group itself.
     pub group: VolumeReplicationGroup,
+    /// Names of all claims that belong to the group, also of those that cannot be recorded at this moment: what is recorded of them stays.
+    pub members: BTreeSet<String>,
 }
 
 /// The newest complete record over all stores that could be read.
@@ -89,15 +91,21 @@ pub enum LedgerError {
 /// The stores, as a controller uses them. Every call is idempotent.
 #[async_trait]
 pub trait Ledger: Send + Sync + 'static {
-    /// Writes all that is recorded of a group to one store, the manifest last; what is there already is not written again, what no longer
-    /// belongs to the group is removed. A store with a higher epoch refuses.
-    async fn keep(&self, store: &Store, group: &ObjectKey, record: &Record) -> Result<(), LedgerError>;
+    /// Writes all that is recorded of a group to stores, side by side; what is there already is not written again, what no longer belongs
+    /// to the group is removed. Where a higher epoch has written, everything is refused. With `verify` it counts only when it was read back.
+    async fn keep(
+        &self,
+        stores: &[Store],
+        group: &ObjectKey,
+        record: &Record,
+        verify: bool,
+    ) -> BTreeMap<String, Result<(), LedgerError>>;
 
     /// Reads the newest complete record of a group over all stores that can be reached.
     async fn read(&self, stores: &[Store], group: &ObjectKey) -> Reading;
 
-    /// Removes all records of a group from one store.
-    async fn erase(&self, store: &Store, group: &ObjectKey, epoch: i64) -> Result<(), LedgerError>;
+    /// Removes all records of a group from one store, as the cluster that is its primary at this epoch.
+    async fn erase(&self, store: &Store, group: &ObjectKey, cluster: &str, epoch: i64) -> Result<(), LedgerError>;
 
     /// The groups that a store has records of.
     async fn groups(&self, store: &Store) -> Result<Vec<VolumeReplicationGroup>, LedgerError>;

@@ -23,6 +23,7 @@ pub mod restored;
 pub mod run;
 pub mod settings;
 pub mod status;
+pub mod stores;
 pub mod triggers;
 pub mod view;
 pub mod why;

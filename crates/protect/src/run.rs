@@ -210,8 +210,9 @@ impl Protector {
         let Self { engine, clerk, wiring } = self;
         tokio::select! {
             biased;
-            () = engine.run(stop) => {}
+            // First, so that no amount of deciding keeps answers waiting.
             () = clerk.run(|key| wiring.wake(key)) => {}
+            () = engine.run(stop) => {}
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Epochs: every change of role has a number that only grows. The hub gives it, or it is one more than the highest that can be seen. A
 //! lower one than was seen is refused, and one that goes missing lowers nothing.
 
-use crate::decide::Effect;
+use crate::decide::{Effect, restore};
 use crate::ledger::Reading;
 use crate::why::Wait;
 use crate::words::{GroupWords as _, Words as _};
@@ -97,6 +97,10 @@ pub fn judge(world: &World, _now: Timestamp) -> Judged {
         (Some(given), _) if given < highest => Judged::Waits(Wait::EpochRefused { given, highest }, None),
         (Some(given), Some(held)) if given == held => Judged::Holds(held),
         (Some(given), _) => Judged::Act(Effect::TakeEpoch(given)),
+        // Taken when not every store could be read, and nothing was done with it yet.
+        (None, Some(held)) if highest > held && restore::was_done(world).is_none() => {
+            Judged::Act(Effect::TakeEpoch(highest + 1))
+        }
         (None, Some(held)) => Judged::Holds(held),
         (None, None) => Judged::Act(Effect::TakeEpoch(highest + 1)),
     }

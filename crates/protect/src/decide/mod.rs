@@ -45,10 +45,12 @@ pub enum Effect {
     },
     /// Looks for the key that movers share.
     FindKey,
-    /// Writes the record of the group to a store.
+    /// Writes the record of the group to stores, all of them together.
     Keep {
-        /// The store.
-        store: String,
+        /// The stores.
+        stores: Vec<String>,
+        /// Whether it is read back before it counts.
+        verify: bool,
     },
     /// Removes the records of the group from a store.
     Erase {

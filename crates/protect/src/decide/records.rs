@@ -43,6 +43,7 @@ pub fn record(world: &World) -> Record {
         ..Record::default()
     };
     record.group.metadata.managed_fields = None;
+    record.members = world.claims.iter().map(|claim| claim.name().to_owned()).collect();
     for claim in world.claims.iter().filter(|claim| is_recorded(claim)) {
         let Some(volume) = &claim.volume else { continue };
         record.volumes.push(bare_volume(volume));
@@ -130,20 +131,32 @@ pub fn keep(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>)
         return;
     }
     let wanted = substance(&record(world));
-    for (name, standing) in standings(world, &wanted) {
+    let standings = standings(world, &wanted);
+    let needed = standings.iter().any(|(name, standing)| {
+        matches!(standing, Standing::Writing | Standing::Failed(_)) && due(world.stores.get(name), now)
+    });
+    if needed && !world.stores.values().any(|state| state.busy.is_some()) {
+        // All that work are written together, so that one that lagged behind learns what was removed meanwhile.
+        let usable = |(name, standing): &(String, Standing)| {
+            !matches!(standing, Standing::Unknown(_) | Standing::Superseded(_)) && due(world.stores.get(name), now)
+        };
+        let stores = standings.iter().filter(|entry| usable(entry)).map(|(name, _)| name.clone()).collect();
+        plan.effects.push(Effect::Keep { stores, verify: true });
+        return;
+    }
+    for (name, standing) in standings {
         let state = world.stores.get(&name);
         match standing {
-            Standing::Has | Standing::Superseded(_) => {}
+            Standing::Has => {}
+            Standing::Superseded(epoch) => plan.wait(Wait::Superseded(epoch)),
             Standing::Unknown(why) => plan.wait(Wait::StoreFailed(why)),
-            Standing::Writing | Standing::Failed(_) if due(state, now) => {
-                plan.effects.push(Effect::Keep { store: name });
-            }
             Standing::Writing => {
                 plan.wait(Wait::WritingStore(format!("records are being written to {name}")))
             }
             Standing::Failed(why) => {
                 plan.wait(Wait::StoreFailed(format!("records cannot be written to {name}: {why}")));
-                if let Some(failed) = state.and_then(|state| state.failed.as_ref()) {
+                // What is being tried at this moment wakes us when it is done.
+                if let Some(failed) = state.filter(|state| state.busy.is_none()).and_then(|state| state.failed.as_ref()) {
                     plan.look_at(failed.retry_at);
                 }
             }
@@ -244,5 +257,10 @@ pub fn copies(
         let kept = state.and_then(|state| state.kept.as_ref());
         kept.is_some_and(|(kept, shape)| *kept == wanted && *shape != now_shape) && due(state, now)
     };
-    world.store_names().into_iter().filter(lags).map(|store| Effect::Keep { store }).collect()
+    let stores: Vec<String> = world.store_names();
+    if !stores.iter().any(lags) || world.stores.values().any(|state| state.busy.is_some()) {
+        return Vec::new();
+    }
+    let known = |name: &String| world.config.missing(name).is_none() && due(world.stores.get(name), now);
+    vec![Effect::Keep { stores: stores.into_iter().filter(known).collect(), verify: false }]
 }

@@ -40,7 +40,7 @@ impl Outcome {
 }
 
 /// Whether an earlier pass has told that all is there.
-fn was_done(world: &World) -> Option<Said> {
+pub fn was_done(world: &World) -> Option<Said> {
     let status = world.group.status.as_ref()?;
     let shown = find(&status.conditions, words::TYPE_CLUSTER_DATA_READY)?;
     let current = shown.observed_generation == world.group.metadata.generation;
@@ -110,11 +110,13 @@ fn from_stores(world: &World, now: Timestamp, plan: &mut Plan) -> Option<usize> 
             // Others may mend the stores without a word to us.
             let at = world.read.answer.as_ref().map_or(now, |(_, _, at)| *at);
             let again = at.checked_add(epoch::READ_AGAIN).unwrap_or(now);
-            match now >= again && world.read.busy.is_none() {
-                true => plan.effects.push(Effect::ReadStores { question: epoch::question(world) }),
-                false => {
+            match (world.read.busy.is_some(), now >= again) {
+                // The answer that is on its way wakes us.
+                (true, _) => plan.wait(why),
+                (false, true) => plan.effects.push(Effect::ReadStores { question: epoch::question(world) }),
+                (false, false) => {
                     plan.wait(why);
-                    plan.look_at(again.max(now));
+                    plan.look_at(again);
                 }
             }
             None
@@ -203,10 +205,8 @@ fn pair(
     claim: &PersistentVolumeClaim,
     volume: &PersistentVolume,
 ) -> Result<Option<Effect>, Wait> {
-    let wanted = restored::volume(
-        volume,
-        claim.class_name().and_then(|name| world.classes.get(name)).map(|class| &**class),
-    );
+    let class = claim.class_name().and_then(|name| world.classes.get(name));
+    let wanted = restored::volume(volume, class.map(|class| &**class), world.group.spec.sync.is_some());
     let name = claim.name().to_owned();
     let there = world.claim(&name);
     match world.volumes.get(wanted.name()) {

@@ -81,7 +81,7 @@ impl Groups {
             Effect::YieldEpoch(seen) => self.note_epoch(key, seen, None).await,
             Effect::ReadStores { question } => self.read_stores(key, question).await,
             Effect::FindKey => self.find_key(key).await,
-            Effect::Keep { store } => self.keep(key, &store).await,
+            Effect::Keep { stores, verify } => self.keep(key, stores, verify).await,
             Effect::Erase { store, epoch } => self.erase(key, &store, epoch).await,
             Effect::Protect { claim, path } => self.protect(key, &claim, path).await,
             Effect::Retain { claim, volume, path } => self.retain(key, &claim, &volume, path).await,

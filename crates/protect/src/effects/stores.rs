@@ -29,20 +29,24 @@ impl Groups {
         Record { cluster: self.setup.cluster.clone(), ..record(world) }
     }
 
-    pub(super) async fn keep(&self, key: &ObjectKey, name: &str) -> Result<(), EffectError> {
+    pub(super) async fn keep(&self, key: &ObjectKey, names: Vec<String>, verify: bool) -> Result<(), EffectError> {
         let world = self.now_world(key)?;
         let record = self.own_record(&world);
-        match self.store(&world, name).await {
-            Ok(store) => self.desk.keep(key, store, record),
-            Err(why) => self.desk.cannot(key, name, &record, why, self.clock.now()),
+        let mut stores = Vec::new();
+        for name in names {
+            match self.store(&world, &name).await {
+                Ok(store) => stores.push(store),
+                Err(why) => self.desk.cannot(key, &name, &record, why, self.clock.now()),
+            }
         }
+        self.desk.keep(key, stores, record, verify);
         Ok(())
     }
 
     pub(super) async fn erase(&self, key: &ObjectKey, name: &str, epoch: i64) -> Result<(), EffectError> {
         let world = self.now_world(key)?;
         match self.store(&world, name).await {
-            Ok(store) => self.desk.erase(key, store, epoch),
+            Ok(store) => self.desk.erase(key, store, self.setup.cluster.clone(), epoch),
             Err(why) => self.desk.cannot(key, name, &self.own_record(&world), why, self.clock.now()),
         }
         Ok(())

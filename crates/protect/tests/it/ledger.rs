@@ -63,19 +63,9 @@ impl Shelves {
     }
 }
 
-fn reach(shelf: &Shelf, store: &Store) -> Result<(), LedgerError> {
-    let name = &store.profile.name;
-    assert!(!store.credentials.secret_key.is_empty(), "a store is never asked without its keys");
-    if shelf.down.contains(name) {
-        Err(LedgerError::Failed(format!("{name} does not answer")))
-    } else {
-        Ok(())
-    }
-}
 
-#[async_trait]
-impl Ledger for Shelves {
-    async fn keep(&self, store: &Store, group: &ObjectKey, record: &Record) -> Result<(), LedgerError> {
+impl Shelves {
+    async fn keep_in(&self, store: &Store, group: &ObjectKey, record: &Record) -> Result<(), LedgerError> {
         let key = (store.profile.name.clone(), group.clone());
         self.counted(format!("keep {group} in {}", key.0), |shelf| {
             reach(shelf, store)?;
@@ -90,7 +80,33 @@ impl Ledger for Shelves {
         })
         .await
     }
+}
 
+fn reach(shelf: &Shelf, store: &Store) -> Result<(), LedgerError> {
+    let name = &store.profile.name;
+    assert!(!store.credentials.secret_key.is_empty(), "a store is never asked without its keys");
+    if shelf.down.contains(name) {
+        Err(LedgerError::Failed(format!("{name} does not answer")))
+    } else {
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Ledger for Shelves {
+    async fn keep(
+        &self,
+        stores: &[Store],
+        group: &ObjectKey,
+        record: &Record,
+        _verify: bool,
+    ) -> BTreeMap<String, Result<(), LedgerError>> {
+        let mut results = BTreeMap::new();
+        for store in stores {
+            results.insert(store.profile.name.clone(), self.keep_in(store, group, record).await);
+        }
+        results
+    }
     async fn read(&self, stores: &[Store], group: &ObjectKey) -> Reading {
         let shelf = self.shelf.lock();
         let mut reading = Reading::default();
@@ -119,7 +135,7 @@ impl Ledger for Shelves {
         reading
     }
 
-    async fn erase(&self, store: &Store, group: &ObjectKey, epoch: i64) -> Result<(), LedgerError> {
+    async fn erase(&self, store: &Store, group: &ObjectKey, _: &str, epoch: i64) -> Result<(), LedgerError> {
         let key = (store.profile.name.clone(), group.clone());
         self.counted(format!("erase {group} from {}", key.0), |shelf| {
             reach(shelf, store)?;

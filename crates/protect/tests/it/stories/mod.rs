@@ -1,3 +1,6 @@
 //! Stories, on both clusters.
 
+mod copied;
+mod recovery;
 mod replicated;
+mod roles;

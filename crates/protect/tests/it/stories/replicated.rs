@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::PostParams;
 use lifeboat_api::replication::VolumeReplication;
 use lifeboat_api::{annotations, finalizers, labels};
-use lifeboat_testbed::{Cluster, on_both};
+use lifeboat_testbed::on_both;
 use serde_json::json;
 
 fn policy(volume: &k8s_openapi::api::core::v1::PersistentVolume) -> &str {

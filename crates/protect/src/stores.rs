@@ -1,0 +1,234 @@
+//! The stores as they are: buckets with Ramen's keys and our manifests beside them. What is not named here is [`lifeboat_records`]' business.
+
+use crate::ledger::{Ledger, LedgerError, Reading, Record, Seen, Store};
+use async_trait::async_trait;
+use base64::Engine as _;
+use flate2::read::GzDecoder;
+use lifeboat_api::ramen::VolumeReplicationGroup;
+use lifeboat_engine::{Clock, ObjectKey};
+use lifeboat_records as records;
+use lifeboat_records::{ClusterId, Epoch, Error, Found, Group, RecordId};
+use lifeboat_store::{Objects, S3Store, Secret, Store as Place};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+use std::path::PathBuf;
+
+/// Longest record of a group that is read: no API server holds a larger object.
+const LONGEST: u64 = 16 << 20;
+/// How the key of a group's own record ends.
+const GROUP_KEY: &str = "/v1alpha1.VolumeReplicationGroup/a";
+
+/// Claims and the volumes that are recorded with them.
+type Pairs = BTreeMap<String, String>;
+
+/// Object stores behind the S3 protocol, or directories (`file:///…`).
+pub struct Stores {
+    clock: Clock,
+    settings: records::Settings,
+    /// What is recorded of a group, so that what leaves can be named.
+    recorded: Mutex<BTreeMap<ObjectKey, Pairs>>,
+}
+
+impl Stores {
+    /// Stores with the usual patience.
+    pub fn new(clock: Clock) -> Self {
+        Self { clock, settings: records::Settings::default(), recorded: Mutex::default() }
+    }
+
+    fn of(&self, stores: &[Store]) -> records::Stores {
+        let profiles = stores.iter().map(|store| {
+            let name = store.profile.name.clone();
+            match open(store) {
+                Ok(objects) => records::Profile::new(name, objects),
+                Err(why) => records::Profile::unavailable(name, why),
+            }
+        });
+        records::Stores::new(profiles.collect(), self.settings)
+    }
+
+    /// What was recorded before: remembered, or read once.
+    async fn before(&self, stores: &records::Stores, group: &Group, key: &ObjectKey) -> Pairs {
+        if let Some(known) = self.recorded.lock().get(key) {
+            return known.clone();
+        }
+        match stores.newest(group).await.found {
+            Found::Manifest { records, .. } | Found::Ramen { records, .. } => pairs(&records),
+            Found::Deleted { .. } | Found::Empty | Found::Unreadable => Pairs::new(),
+        }
+    }
+}
+
+fn pairs(found: &records::Records) -> Pairs {
+    let volumes = records::volumes(found).filter_map(|volume| {
+        let claim = volume.spec.as_ref()?.claim_ref.as_ref()?.name.clone()?;
+        Some((claim, volume.metadata.name.clone()?))
+    });
+    volumes.collect()
+}
+
+/// Opens a store; why not, in words without keys.
+fn open(store: &Store) -> Result<Objects, String> {
+    let profile = &store.profile;
+    if let Some(folder) = profile.endpoint.strip_prefix("file://") {
+        let place = Place::Local(PathBuf::from(folder).join(&profile.bucket));
+        return Objects::open(&place).map_err(|error| error.to_string());
+    }
+    let ca_bundle = match profile.ca_certificates.as_deref().filter(|text| !text.is_empty()) {
+        None => None,
+        Some(text) => {
+            let bytes = base64::engine::general_purpose::STANDARD.decode(text.trim());
+            let pem = bytes.ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            Some(pem.ok_or("its caCertificates are not base64 of PEM")?)
+        }
+    };
+    let bucket = S3Store {
+        endpoint: profile.endpoint.clone(),
+        bucket: profile.bucket.clone(),
+        region: profile.region.clone(),
+        access_key: Secret::new(&store.credentials.access_key),
+        secret_key: Secret::new(&store.credentials.secret_key),
+        ca_bundle,
+        ..S3Store::default()
+    };
+    Objects::open(&Place::S3(bucket)).map_err(|error| error.to_string())
+}
+
+fn failed(error: Error) -> LedgerError {
+    match error {
+        Error::Refused { epoch, .. } => LedgerError::Superseded(number(epoch)),
+        error => LedgerError::Failed(error.to_string()),
+    }
+}
+
+fn number(epoch: Epoch) -> i64 {
+    i64::try_from(epoch.0).unwrap_or(i64::MAX)
+}
+
+fn epoch(number: i64) -> Epoch {
+    Epoch(u64::try_from(number).unwrap_or(0))
+}
+
+/// Everything of a record, as records.
+fn put(record: &Record) -> Result<Vec<records::Record>, Error> {
+    let volumes = record.volumes.iter().map(records::Record::volume);
+    let claims = record.claims.iter().map(records::Record::claim);
+    let group = std::iter::once(records::Record::group(&record.group));
+    volumes.chain(claims).chain(group).collect()
+}
+
+#[async_trait]
+impl Ledger for Stores {
+    async fn keep(
+        &self,
+        stores: &[Store],
+        key: &ObjectKey,
+        record: &Record,
+        verify: bool,
+    ) -> BTreeMap<String, Result<(), LedgerError>> {
+        let all = |why: LedgerError| {
+            stores.iter().map(|store| (store.profile.name.clone(), Err(why.clone()))).collect()
+        };
+        let (group, put) = match (Group::new(&key.namespace, &key.name), put(record)) {
+            (Ok(group), Ok(put)) => (group, put),
+            (Err(error), _) | (_, Err(error)) => return all(failed(error)),
+        };
+        let opened = self.of(stores);
+        let before = self.before(&opened, &group, key).await;
+        let left = before.iter().filter(|(claim, _)| !record.members.contains(*claim));
+        let removed: BTreeSet<RecordId> = left
+            .flat_map(|(claim, volume)| [RecordId::claim(&key.namespace, claim), RecordId::volume(volume)])
+            .filter(|id| !put.iter().any(|record| record.id() == id))
+            .collect();
+        let writing = records::Writing {
+            group,
+            epoch: epoch(record.epoch),
+            writer: ClusterId(record.cluster.clone()),
+            time: self.clock.now(),
+            after: None,
+            put,
+            removed,
+            check: if verify { records::Check::ReadBack } else { records::Check::Listed },
+        };
+        let written = match opened.write(&writing).await {
+            Ok(written) => written,
+            Err(error) => return all(failed(error)),
+        };
+        let mut now: Pairs = before;
+        if written.everywhere() {
+            now.retain(|claim, _| record.members.contains(claim));
+        }
+        for volume in &record.volumes {
+            let claim = volume.spec.as_ref().and_then(|spec| spec.claim_ref.as_ref()?.name.clone());
+            now.extend(claim.zip(volume.metadata.name.clone()));
+        }
+        self.recorded.lock().insert(key.clone(), now);
+        written.stores.into_iter().map(|told| (told.store, told.outcome.map(drop).map_err(failed))).collect()
+    }
+
+    async fn read(&self, stores: &[Store], key: &ObjectKey) -> Reading {
+        let Ok(group) = Group::new(&key.namespace, &key.name) else { return Reading::default() };
+        let search = self.of(stores).newest(&group).await;
+        let incomplete = search.found == Found::Unreadable;
+        let seen = |reached: records::Reached| match reached.manifests + reached.records + reached.kube_objects {
+            0 => Seen::Empty,
+            // A tombstone's neighbours, such as leftovers of a sweep, are nothing to restore.
+            _ if matches!(search.found, Found::Deleted { .. }) => Seen::Empty,
+            _ => Seen::Something,
+        };
+        let told = search.stores.iter().map(|told| {
+            (told.store.clone(), told.answer.clone().map(seen).map_err(|error| error.to_string()))
+        });
+        let stores: BTreeMap<String, Result<Seen, String>> = told.collect();
+        let held = search.held.as_ref().map_or(0, |held| number(held.epoch));
+        let newest = match search.found {
+            Found::Manifest { manifest, records, .. } => Some(recorded(number(manifest.epoch), &records)),
+            Found::Ramen { records, .. } => Some(recorded(0, &records)),
+            Found::Deleted { .. } | Found::Empty | Found::Unreadable => None,
+        };
+        debug_assert!(!incomplete || newest.is_none());
+        Reading { newest, epoch: held, stores }
+    }
+
+    async fn erase(&self, store: &Store, key: &ObjectKey, cluster: &str, at: i64) -> Result<(), LedgerError> {
+        let group = Group::new(&key.namespace, &key.name).map_err(failed)?;
+        let deletion = records::Deletion {
+            group,
+            epoch: epoch(at),
+            writer: ClusterId(cluster.to_owned()),
+            time: self.clock.now(),
+        };
+        let cleared = self.of(std::slice::from_ref(store)).delete(&deletion).await.map_err(failed)?;
+        self.recorded.lock().remove(key);
+        cleared.into_iter().try_for_each(|one| one.outcome.map(drop).map_err(failed))
+    }
+
+    async fn groups(&self, store: &Store) -> Result<Vec<VolumeReplicationGroup>, LedgerError> {
+        let objects = open(store).map_err(LedgerError::Failed)?;
+        let failed = |error: lifeboat_store::Error| LedgerError::Failed(error.to_string());
+        let listed = objects.list("").await.map_err(failed)?;
+        let mut groups = Vec::new();
+        for entry in listed.iter().filter(|entry| entry.key.ends_with(GROUP_KEY) && entry.size <= LONGEST) {
+            let packed = objects.get(&entry.key).await.map_err(failed)?;
+            let mut text = Vec::new();
+            let unpacked = GzDecoder::new(&*packed).take(LONGEST).read_to_end(&mut text);
+            // One that cannot be read hides no other.
+            match unpacked.ok().and_then(|_| serde_json::from_slice(&text).ok()) {
+                Some(group) => groups.push(group),
+                None => tracing::warn!(key = entry.key, store = store.profile.name, "a recorded group cannot be read"),
+            }
+        }
+        Ok(groups)
+    }
+}
+
+fn recorded(epoch: i64, found: &records::Records) -> Record {
+    Record {
+        epoch,
+        cluster: String::new(),
+        volumes: records::volumes(found).cloned().collect(),
+        claims: records::claims(found).cloned().collect(),
+        group: records::group(found).cloned().unwrap_or_default(),
+        members: BTreeSet::new(),
+    }
+}
