@@ -65,16 +65,13 @@ enum Target {
 
 impl Applier {
     /// Opens the target; `whole` says that it is to hold nothing but what is sent.
-    pub(crate) fn open(
-        place: &Place,
-        policy: Policy,
-        kind: Kind,
-        secret: [u8; 32],
-    ) -> Result<Self, Error> {
+    pub(crate) fn open(place: &Place, policy: Policy, kind: Kind, secret: [u8; 32]) -> Result<Self, Error> {
         let target = match (place, kind) {
             (Place::Tree(path), Kind::Tree) => Target::Tree(Tree::open(path, policy)?),
             (Place::Device(path), Kind::Device { size }) => Target::Device(Device::open(path, size)?),
-            (Place::Tree(_), Kind::Device { .. }) => return Err(unfit("it is a directory, the source is a device")),
+            (Place::Tree(_), Kind::Device { .. }) => {
+                return Err(unfit("it is a directory, the source is a device"));
+            }
             (Place::Device(_), Kind::Tree) => return Err(unfit("it is a device, the source is a directory")),
         };
         let unpacker = zstd::bulk::Decompressor::new()

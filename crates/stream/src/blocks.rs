@@ -179,8 +179,7 @@ impl Compare<'_> {
             }
             let zero = hashes[n] == ZERO;
             let limit = if zero { hashes.len() } else { hashes.len().min(n + most) };
-            let until =
-                (n..limit).find(|m| !differs(*m) || (hashes[*m] == ZERO) != zero).unwrap_or(limit);
+            let until = (n..limit).find(|m| !differs(*m) || (hashes[*m] == ZERO) != zero).unwrap_or(limit);
             let range = (n - from) * block..((until - from) * block).min(bytes.len());
             let offset = at + range.start as u64;
             open(sink)?;

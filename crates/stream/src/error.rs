@@ -10,13 +10,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The pre-shared key makes no sense; its content is not shown.
-    #[error("the pre-shared key is not usable: {0}; write it as one line `id:hex` with at least 32 hex digits")]
+    #[error(
+        "the pre-shared key is not usable: {0}; write it as one line `id:hex` with at least 32 hex digits"
+    )]
     Key(&'static str),
     /// What was asked for cannot be done as asked.
     #[error("{0}")]
     Invalid(String),
     /// The peer did not show that it holds the same key, or somebody changed bytes on the way.
-    #[error("the peer does not hold the same key, or the link changes bytes: {0}; compare the key secrets of both sides")]
+    #[error(
+        "the peer does not hold the same key, or the link changes bytes: {0}; compare the key secrets of both sides"
+    )]
     Untrusted(&'static str),
     /// The link broke or fell silent; the next try goes on where this one stopped.
     #[error("the link to the peer failed: {0}; another try goes on where this one stopped")]
@@ -42,7 +46,9 @@ pub enum Error {
     #[error("no room on the target: {0}")]
     NoRoom(String),
     /// What was applied is not what was sent: the copy must be thrown away.
-    #[error("the copy does not match what was sent: {0}; make the staging volume anew from the last good generation")]
+    #[error(
+        "the copy does not match what was sent: {0}; make the staging volume anew from the last good generation"
+    )]
     Damaged(String),
     /// The caller gave up.
     #[error("stopped by the caller")]

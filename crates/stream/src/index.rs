@@ -135,9 +135,7 @@ impl Index {
     pub(crate) fn hashes(&self, entry: &Entry) -> Result<Vec<Hash>, Error> {
         let count = usize::try_from(entry.blocks()).map_err(|_| damaged("too large"))?;
         let mut bytes = vec![0; count * HASH as usize];
-        self.hashes
-            .read_exact_at(&mut bytes, MAGIC.len() as u64 + entry.first * HASH)
-            .map_err(damaged)?;
+        self.hashes.read_exact_at(&mut bytes, MAGIC.len() as u64 + entry.first * HASH).map_err(damaged)?;
         Ok(bytes.chunks_exact(HASH as usize).map(|hash| hash.try_into().unwrap_or_default()).collect())
     }
 
@@ -228,14 +226,6 @@ impl Writing {
         hashes.sync_data().map_err(fail)?;
         Ok(Index { table, hashes })
     }
-}
-
-/// A secret for a new index.
-pub(crate) fn fresh_secret() -> Result<[u8; 32], Error> {
-    let mut secret = [0; 32];
-    ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut secret)
-        .map_err(|_| Error::Invalid("the system gives no randomness".to_owned()))?;
-    Ok(secret)
 }
 
 /// Size of the blocks of a file of this size: small, because whole blocks are sent; larger where hashes would fill memory.

@@ -50,6 +50,12 @@ impl Key {
         &self.derived
     }
 
+    /// The secret under which blocks of a volume are hashed as long as nothing else is agreed on: the same in every try.
+    pub(crate) fn block_secret(&self, destination: &str) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_derive_key("lifeboat stream v1 blocks");
+        *hasher.update(&self.derived).update(destination.as_bytes()).finalize().as_bytes()
+    }
+
     /// Says to who holds the key, and to nobody else, which key is meant.
     pub(crate) fn hint(&self, nonce: &[u8; 16]) -> [u8; 16] {
         let key = blake3::derive_key("lifeboat stream v1 hint", &self.derived);

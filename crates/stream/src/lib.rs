@@ -11,6 +11,11 @@
 //!
 //! It leaves to others: taking snapshots, publishing what arrived, deciding when to sync and who is primary. It does not know Kubernetes.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "sockets and disks live in real time, on threads of their own; a simulated fleet puts its own mover in place of this room"
+)]
+
 mod apply;
 mod attributes;
 mod beneath;
@@ -30,3 +35,6 @@ pub use receive::{CHECKPOINT, Completed, Destination, Destinations, Event, Progr
 pub use send::{Changed, Job, Limits, Sending, Sent, Source, send};
 pub use tree::Trust;
 pub use wire::link::Timing;
+
+#[cfg(test)]
+mod tests;

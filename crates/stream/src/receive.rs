@@ -238,7 +238,9 @@ impl Destinations {
         journal::raise_epoch(&destination.state, destination.epoch)?;
         let told = Journal::read(&destination.state)?
             .filter(|journal| journal.incarnation == destination.incarnation)
-            .and_then(|journal| Some(Event::completed(&destination.id, &journal, journal.complete.as_ref()?)));
+            .and_then(|journal| {
+                Some(Event::completed(&destination.id, &journal, journal.complete.as_ref()?))
+            });
         let mut slots = self.slots.lock();
         if slots.get(&destination.id).is_some_and(|slot| slot.busy.try_lock().is_err()) {
             return Err(Error::Refused(Refusal::Busy));
@@ -281,7 +283,8 @@ impl Destinations {
         timing: Timing,
         permit: tokio::sync::OwnedSemaphorePermit,
     ) {
-        let agreed = handshake::respond(&mut socket, |nonce, hint| self.key(nonce, hint), timing.handshake).await;
+        let agreed =
+            handshake::respond(&mut socket, |nonce, hint| self.key(nonce, hint), timing.handshake).await;
         drop(permit);
         let (agreed, key) = match agreed {
             Ok(agreed) => agreed,
@@ -314,31 +317,43 @@ impl Destinations {
             let writer = ends.writer.clone();
             std::thread::scope(|scope| {
                 scope.spawn(|| writer.keep_alive(&alive, timing.keepalive, &done));
-                let outcome = self.claim(&hello.destination, key, &ends.shared).and_then(|(slot, claimed)| {
-                    let tell = |event| self.tell(event);
-                    let mut session =
-                        Session { ends: &mut ends, destination: &slot.destination, hello: &hello, tell: &tell };
-                    let outcome = session.run();
-                    *slot.link.lock() = None;
-                    drop(claimed);
-                    outcome
-                });
+                let outcome =
+                    self.claim(&hello.destination, key, &ends.shared).and_then(|(slot, claimed)| {
+                        let tell = |event| self.tell(event);
+                        let mut session = Session {
+                            ends: &mut ends,
+                            destination: &slot.destination,
+                            hello: &hello,
+                            tell: &tell,
+                        };
+                        let outcome = session.run();
+                        *slot.link.lock() = None;
+                        drop(claimed);
+                        outcome
+                    });
                 done.set();
                 outcome
             })
         });
-        let Err(error) = outcome else { return ends.linger() };
+        let error = match outcome {
+            Ok(event) => {
+                event.into_iter().for_each(|event| self.tell(event));
+                return ends.linger();
+            }
+            Err(error) => error,
+        };
         let destination = hello.destination;
         tracing::info!(destination, %peer, %error, "a sync was not completed");
         let refusal = error.as_refusal();
-        let told = ends.answer(&Answer::Refused(refusal.clone()));
+        let broken = matches!(error, Error::Link(_) | Error::Stopped | Error::Untrusted(_));
+        let told = !broken && ends.answer(&Answer::Refused(refusal.clone())).is_ok();
         match error {
             Error::Refused(_) | Error::Damaged(_) | Error::NoRoom(_) => {
                 self.tell(Event::Refused { destination, peer, refusal });
             }
             error => self.tell(Event::Failed { destination, error: error.to_string() }),
         }
-        if told.is_ok() {
+        if told {
             ends.linger();
         }
     }

@@ -73,7 +73,8 @@ pub async fn send(
     let stop = StopOnDrop(shared.clone());
     let pack = job.compress && agreed.capabilities & handshake::CAPABILITIES != 0;
     let limit = job.limits.within;
-    let work = Work { source, job, pack, reader, writer, shared, progress };
+    let secret = key.block_secret(&job.destination);
+    let work = Work { source, job, pack, secret, reader, writer, shared, progress };
     let working = tokio::task::spawn_blocking(move || work.run());
     let worked = match limit {
         Some(limit) => tokio::time::timeout(limit, working)

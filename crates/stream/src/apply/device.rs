@@ -32,7 +32,9 @@ impl Device {
             }
             FileType::BlockDevice => {}
             FileType::RegularFile if room > size => {
-                return Err(unfit(&format!("it has {room} bytes, the source only {size}: a volume does not shrink")));
+                return Err(unfit(&format!(
+                    "it has {room} bytes, the source only {size}: a volume does not shrink"
+                )));
             }
             FileType::RegularFile => file.set_len(size).map_err(|error| fault(errno(&error)))?,
             _ => return Err(unfit("it is no block device")),

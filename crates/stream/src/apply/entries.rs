@@ -7,7 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FallocateFlags, FileType, Mode, OFlags, fallocate, linkat, mkdirat, mknodat, openat, renameat, statat, symlinkat, unlinkat};
+use rustix::fs::{
+    AtFlags, Dir, FallocateFlags, FileType, Mode, OFlags, fallocate, linkat, mkdirat, mknodat, openat,
+    renameat, statat, symlinkat, unlinkat,
+};
 use rustix::io::Errno;
 
 use super::{Policy, STASH, is_open, meta};
@@ -30,9 +33,18 @@ pub(super) struct Tree {
 /// What is open.
 pub(super) enum Open {
     Nothing,
-    File { file: File, block: u32, path: Vec<u8> },
-    Folder { path: Vec<u8> },
-    Other { path: Vec<u8>, linked: bool },
+    File {
+        file: File,
+        block: u32,
+        path: Vec<u8>,
+    },
+    Folder {
+        path: Vec<u8>,
+    },
+    Other {
+        path: Vec<u8>,
+        linked: bool,
+    },
     /// Something that is not made here.
     Skipped,
 }
@@ -73,20 +85,22 @@ impl Tree {
     }
 
     pub(super) fn stash(&mut self, path: &[u8], slot: u32) -> Result<(), Error> {
-        let (folder, name) = self.writable_parent(path)?;
-        let fault = |error| fault(&self.path, "putting aside", path, error);
+        let root = self.path.clone();
+        let fault = |error| fault(&root, "putting aside", path, error);
         match mkdirat(&self.root, OsStr::from_bytes(STASH), Mode::from(0o700)) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(fault(error)),
         }
-        let stash = beneath::open(self.root.as_fd(), STASH, OFlags::PATH | OFlags::DIRECTORY).map_err(fault)?;
+        let stash =
+            beneath::open(self.root.as_fd(), STASH, OFlags::PATH | OFlags::DIRECTORY).map_err(fault)?;
         let slot = slot.to_string();
+        // Before a restart; its directory may be gone since.
         if kind(stash.as_fd(), OsStr::new(&slot)).map_err(fault)?.is_some() {
             return Ok(());
         }
-        match kind(folder.as_fd(), name).map_err(fault)? {
-            Some(FileType::RegularFile) => {}
-            _ => return Err(lacking(path)),
+        let (folder, name) = self.writable_parent(path)?;
+        if kind(folder.as_fd(), name).map_err(fault)? != Some(FileType::RegularFile) {
+            return Err(lacking(path));
         }
         renameat(folder, name, stash, slot.as_str()).map_err(fault)
     }
@@ -94,7 +108,7 @@ impl Tree {
     pub(super) fn delete(&mut self, path: &[u8]) -> Result<(), Error> {
         self.folder = None;
         let (folder, name) = match beneath::parent(self.root.as_fd(), path) {
-            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
+            Err(Errno::NOENT) => return Ok(()),
             parent => parent.map_err(|error| self.fault("removing", path, error))?,
         };
         make_writable(folder.as_fd());
@@ -105,7 +119,9 @@ impl Tree {
         let (folder, name) = self.writable_parent(path)?;
         let fault = |error| fault(&self.path, "making", path, error);
         match mkdirat(&folder, name, Mode::from(0o700)) {
-            Err(Errno::EXIST) if kind(folder.as_fd(), name).map_err(fault)? == Some(FileType::Directory) => Ok(()),
+            Err(Errno::EXIST) if kind(folder.as_fd(), name).map_err(fault)? == Some(FileType::Directory) => {
+                Ok(())
+            }
             Err(Errno::EXIST) => unlinkat(&folder, name, AtFlags::empty())
                 .and_then(|()| mkdirat(&folder, name, Mode::from(0o700)))
                 .map_err(fault),
@@ -125,7 +141,9 @@ impl Tree {
             }
         } else {
             let (folder, name) = self.parent(path)?;
-            if kind(folder, name).map_err(|error| fault(Path::new(""), "opening", path, error))? != Some(FileType::Directory) {
+            if kind(folder, name).map_err(|error| fault(Path::new(""), "opening", path, error))?
+                != Some(FileType::Directory)
+            {
                 return Err(lacking(path));
             }
         }
@@ -208,7 +226,8 @@ impl Tree {
             return Err(Error::Protocol("a link to nowhere".to_owned()));
         }
         let (folder, name) = self.vacant(path)?;
-        symlinkat(OsStr::from_bytes(target), folder, name).map_err(|error| self.fault("making", path, error))?;
+        symlinkat(OsStr::from_bytes(target), folder, name)
+            .map_err(|error| self.fault("making", path, error))?;
         self.open = Open::Other { path: path.to_vec(), linked: true };
         Ok(())
     }
@@ -235,14 +254,17 @@ impl Tree {
 
     pub(super) fn link(&mut self, path: &[u8], to: &[u8]) -> Result<(), Error> {
         self.open = Open::Nothing;
-        let (from, main) = beneath::parent(self.root.as_fd(), to).map_err(|error| self.fault("linking", to, error))?;
+        let (from, main) =
+            beneath::parent(self.root.as_fd(), to).map_err(|error| self.fault("linking", to, error))?;
         let look = |folder: BorrowedFd<'_>, name: &OsStr| statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
         let stat = look(from.as_fd(), main).map_err(|_| lacking(to))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(lacking(to));
         }
         let (folder, name) = self.writable_parent(path)?;
-        if look(folder.as_fd(), name).is_ok_and(|there| there.st_ino == stat.st_ino && there.st_dev == stat.st_dev) {
+        if look(folder.as_fd(), name)
+            .is_ok_and(|there| there.st_ino == stat.st_ino && there.st_dev == stat.st_dev)
+        {
             return Ok(());
         }
         let (folder, name) = self.vacant(path)?;
@@ -251,7 +273,8 @@ impl Tree {
 
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         let (file, _) = is_open(&self.open)?;
-        file.write_all_at(bytes, offset).map_err(|error| self.fault("writing", self.open_path(), errno(&error)))
+        file.write_all_at(bytes, offset)
+            .map_err(|error| self.fault("writing", self.open_path(), errno(&error)))
     }
 
     pub(super) fn zero(&mut self, offset: u64, length: u64) -> Result<(), Error> {
@@ -263,7 +286,12 @@ impl Tree {
         punch(file, offset, length).map_err(|error| self.fault("clearing", self.open_path(), error))
     }
 
-    pub(super) fn close(&mut self, size: u64, meta: &Meta, attributes: Option<&Attributes>) -> Result<(), Error> {
+    pub(super) fn close(
+        &mut self,
+        size: u64,
+        meta: &Meta,
+        attributes: Option<&Attributes>,
+    ) -> Result<(), Error> {
         let open = std::mem::replace(&mut self.open, Open::Nothing);
         let (path, linked) = match open {
             Open::Nothing => return Err(Error::Protocol("nothing is open".to_owned())),
@@ -280,11 +308,8 @@ impl Tree {
         };
         let policy = self.policy;
         let root = self.path.clone();
-        let (folder, name) = if path.is_empty() {
-            (self.root.as_fd(), OsStr::new("."))
-        } else {
-            self.parent(&path)?
-        };
+        let (folder, name) =
+            if path.is_empty() { (self.root.as_fd(), OsStr::new(".")) } else { self.parent(&path)? };
         meta::apply(folder, name, meta, attributes, policy, linked)
             .map_err(|error| fault(&root, "finishing", &path, error))
     }

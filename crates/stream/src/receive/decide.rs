@@ -21,9 +21,14 @@ pub(crate) struct Known<'a> {
 pub(crate) enum Opening {
     Refuse(Refusal),
     /// From a copy of this generation, or from an empty volume; `clear` says that an earlier try left something in it.
-    Start { base: Option<String>, clear: bool },
+    Start {
+        base: Option<String>,
+        clear: bool,
+    },
     /// From a copy of a generation that the sender has no index of: it gets one first.
-    Compare { base: String },
+    Compare {
+        base: String,
+    },
     Resume,
     /// It was applied before; only the answer was lost.
     Finished,
@@ -45,7 +50,9 @@ pub(crate) fn open(known: &Known<'_>, hello: &Hello) -> Opening {
             (None, _) if journal.base.is_none() && hello.full => {
                 return Opening::Start { base: None, clear: true };
             }
-            (None, _) => return Opening::Refuse(Refusal::Spoiled(format!("generation {}", journal.generation))),
+            (None, _) => {
+                return Opening::Refuse(Refusal::Spoiled(format!("generation {}", journal.generation)));
+            }
         }
     }
     match known.base {
@@ -113,7 +120,13 @@ mod tests {
         let old = Opening::Refuse(Refusal::OldEpoch { offered: 3, seen: 4 });
         check(Some("a"), 4, None, &hello(3, &["a"], true, "b"), &old);
         check(None, 4, Some(journal(None, "b", true)), &hello(3, &[], true, "b"), &old);
-        check(Some("a"), 3, None, &hello(3, &["a"], true, "b"), &Opening::Start { base: Some("a".into()), clear: false });
+        check(
+            Some("a"),
+            3,
+            None,
+            &hello(3, &["a"], true, "b"),
+            &Opening::Start { base: Some("a".into()), clear: false },
+        );
     }
 
     #[test]
@@ -132,18 +145,36 @@ mod tests {
     #[test]
     fn a_sync_that_was_cut_off_goes_on_only_as_itself() {
         let spoiled = Opening::Refuse(Refusal::Spoiled("generation b".into()));
-        check(Some("a"), 0, Some(journal(Some("a"), "b", false)), &hello(1, &["a"], true, "b"), &Opening::Resume);
+        check(
+            Some("a"),
+            0,
+            Some(journal(Some("a"), "b", false)),
+            &hello(1, &["a"], true, "b"),
+            &Opening::Resume,
+        );
         check(Some("a"), 0, Some(journal(Some("a"), "b", false)), &hello(1, &["a"], true, "c"), &spoiled);
         check(Some("a"), 0, Some(journal(Some("a"), "b", false)), &hello(1, &["z"], true, "b"), &spoiled);
         check(None, 0, Some(journal(None, "b", false)), &hello(1, &[], true, "b"), &Opening::Resume);
         let damaged = Journal { damaged: true, ..journal(Some("a"), "b", false) };
         check(Some("a"), 0, Some(damaged), &hello(1, &["a"], true, "b"), &spoiled);
-        check(None, 0, Some(journal(None, "b", false)), &hello(1, &[], true, "c"), &Opening::Start { base: None, clear: true });
+        check(
+            None,
+            0,
+            Some(journal(None, "b", false)),
+            &hello(1, &[], true, "c"),
+            &Opening::Start { base: None, clear: true },
+        );
     }
 
     #[test]
     fn a_finished_sync_is_told_again_and_not_touched() {
-        check(Some("a"), 0, Some(journal(Some("a"), "b", true)), &hello(1, &["a"], true, "b"), &Opening::Finished);
+        check(
+            Some("a"),
+            0,
+            Some(journal(Some("a"), "b", true)),
+            &hello(1, &["a"], true, "b"),
+            &Opening::Finished,
+        );
         let busy = Opening::Refuse(Refusal::Busy);
         check(Some("a"), 0, Some(journal(Some("a"), "b", true)), &hello(1, &["a"], true, "c"), &busy);
     }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::decide::{self, Known, Opening};
 use super::journal::{self, Complete, Journal};
 use super::{Destination, Event, Progress};
+use crate::Error;
 use crate::apply::Applier;
 use crate::blocks::Compare;
 use crate::error::Refusal;
@@ -14,7 +15,6 @@ use crate::send::sink::{Sink, chain, data_header};
 use crate::tree;
 use crate::wire::link::{Reader, Shared, Writer};
 use crate::wire::record::{Answer, Bytes, Content, Hello, Kind, MOST_DATA, Record, decode, encode};
-use crate::Error;
 
 /// Most bytes of a destination's, generation's or token's name.
 const LONGEST_NAME: usize = 512;
@@ -64,8 +64,9 @@ pub(crate) struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Applies all of it. `Ok` means that the staging volume holds the whole generation and the sender was told.
-    pub(crate) fn run(&mut self) -> Result<(), Error> {
+    /// Applies all of it. Hands back what the owner is to be told once nothing touches the staging volume any more; nothing if it
+    /// was told before.
+    pub(crate) fn run(&mut self) -> Result<Option<Event>, Error> {
         let destination = self.destination;
         let state = &destination.state;
         let journal = Journal::read(state)?;
@@ -84,7 +85,8 @@ impl Session<'_> {
             Applier::open(&destination.place, destination.policy, self.hello.kind, self.hello.secret)?;
         let mut journal = match (opening, journal) {
             (Opening::Finished, Some(Journal { complete: Some(done), .. })) => {
-                return self.ends.answer(&Answer::Finished { token: done.token });
+                self.ends.answer(&Answer::Finished { token: done.token })?;
+                return Ok(None);
             }
             (Opening::Resume, Some(journal)) => {
                 if let Some(open) = journal.open.clone() {
@@ -125,8 +127,12 @@ impl Session<'_> {
             }
             done => done?,
         };
-        (self.tell)(Event::completed(&destination.id, &journal, &done));
-        self.ends.answer(&Answer::Finished { token: done.token })
+        let event = Event::completed(&destination.id, &journal, &done);
+        // If this is lost, the sender asks again and hears it then.
+        if let Err(error) = self.ends.answer(&Answer::Finished { token: done.token }) {
+            tracing::debug!(%error, "the sender did not hear that it is done");
+        }
+        Ok(Some(event))
     }
 
     /// An empty volume is empty, or was begun by us and is emptied.
@@ -267,7 +273,9 @@ impl Session<'_> {
         let check = || self.ends.shared.check();
         let index = match (applier.root(), applier.device(), self.hello.kind) {
             (Some(root), ..) => tree::census(root, self.hello.secret, &at, &check),
-            (None, Some(file), Kind::Device { size }) => device_census(file, size, self.hello.secret, &at, &check),
+            (None, Some(file), Kind::Device { size }) => {
+                device_census(file, size, self.hello.secret, &at, &check)
+            }
             _ => Err(Error::Protocol("a target of another kind".to_owned())),
         };
         // It stays open as long as it is needed.
@@ -279,7 +287,9 @@ impl Session<'_> {
     fn inventory(&self, applier: &Applier) -> Result<(), Error> {
         self.census(applier)?.read_all(|piece| {
             self.ends.shared.check()?;
-            self.ends.writer.push(MOST_DATA + 64, |frame| encode(&Answer::Inventory(Bytes::from(piece)), frame))
+            self.ends
+                .writer
+                .push(MOST_DATA + 64, |frame| encode(&Answer::Inventory(Bytes::from(piece)), frame))
         })
     }
 }

@@ -128,7 +128,9 @@ impl Job {
         if sane(&self.destination) && sane(&self.generation) && self.token.as_deref().is_none_or(sane) {
             Ok(())
         } else {
-            Err(Error::Invalid("a destination, generation or token is empty or longer than 512 bytes".to_owned()))
+            Err(Error::Invalid(
+                "a destination, generation or token is empty or longer than 512 bytes".to_owned(),
+            ))
         }
     }
 }

@@ -43,7 +43,11 @@ impl<'a> Sink<'a> {
         tell: &'a dyn Fn(u64),
     ) -> Result<Self, Error> {
         let packer = if pack { Some(Packer::new()?) } else { None };
-        Ok(Self { out: Some((writer, packer)), resume: resume.filter(|(records, _)| *records > 0), ..Self::nowhere(check, tell) })
+        Ok(Self {
+            out: Some((writer, packer)),
+            resume: resume.filter(|(records, _)| *records > 0),
+            ..Self::nowhere(check, tell)
+        })
     }
 
     /// Sends nothing.

@@ -16,7 +16,7 @@ use super::sink::Sink;
 use super::{Sending, Sent};
 use crate::Error;
 use crate::blocks::Compare;
-use crate::index::{Index, Table, Writing, block_size, fresh_secret};
+use crate::index::{Index, Table, Writing, block_size};
 use crate::receive::session::device_entry;
 use crate::tree::{Run, Trust, walk};
 use crate::wire::link::{Done, Reader, Shared, Writer};
@@ -27,6 +27,8 @@ pub(super) struct Work {
     pub(super) source: Source,
     pub(super) job: Job,
     pub(super) pack: bool,
+    /// The secret of a volume that has no index yet.
+    pub(super) secret: [u8; 32],
     pub(super) reader: Reader,
     pub(super) writer: Writer,
     pub(super) shared: Arc<Shared>,
@@ -43,11 +45,11 @@ struct Agreed {
 
 impl Work {
     pub(super) fn run(self) -> Result<Sent, Error> {
-        let Self { source, job, pack, reader, writer, shared, progress } = self;
+        let Self { source, job, pack, secret, reader, writer, shared, progress } = self;
         let answers = Answers { reader, waiting: VecDeque::new() };
         let opened = Opened::new(&source)?;
         let mut known = Known::open(&job.index, matches!(opened, Opened::Device { .. }));
-        let secret = known.secret()?;
+        let secret = known.secret(secret);
         let mut alive = Vec::new();
         encode(&Record::Alive, &mut alive)?;
         let done = Done::default();
@@ -200,8 +202,8 @@ impl Known {
     }
 
     /// Blocks of one volume are always hashed under one secret.
-    fn secret(&self) -> Result<[u8; 32], Error> {
-        self.indexes.first().map_or_else(fresh_secret, |index| Ok(index.table.secret))
+    fn secret(&self, otherwise: [u8; 32]) -> [u8; 32] {
+        self.indexes.first().map_or(otherwise, |index| index.table.secret)
     }
 
     fn hello(&self, job: &Job, secret: [u8; 32], kind: Kind) -> Hello {
@@ -279,7 +281,9 @@ impl Known {
         if Index::open(&next).is_some_and(|index| index.table.generation == generation) {
             std::fs::rename(&next, &self.path).map_err(fault)?;
             let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all()).map_err(fault)?;
+            File::open(folder.unwrap_or(Path::new(".")))
+                .and_then(|folder| folder.sync_all())
+                .map_err(fault)?;
         }
         Ok(())
     }
@@ -355,7 +359,9 @@ impl Telling<'_> {
                 let base = agreed.base.as_ref();
                 let old = base.and_then(|base| base.table.entries.first());
                 if old.is_some_and(|old| old.size > *size) {
-                    return Err(Error::Source("the device is smaller than it was: a volume does not shrink".to_owned()));
+                    return Err(Error::Source(
+                        "the device is smaller than it was: a volume does not shrink".to_owned(),
+                    ));
                 }
                 let block = old.map_or(block_size(*size), |old| old.block);
                 let hashes = match (base, old) {
@@ -363,10 +369,12 @@ impl Telling<'_> {
                     _ => Vec::new(),
                 };
                 let since = base.map(|base| &base.table.generation);
-                let changed = changed.as_ref().filter(|changed| since == Some(&changed.since) && !agreed.foreign);
+                let changed =
+                    changed.as_ref().filter(|changed| since == Some(&changed.since) && !agreed.foreign);
                 // What was added at the end is not in anybody's list of changes.
                 let grown = old.map(|old| old.size / u64::from(block) * u64::from(block)..*size);
-                let within = changed.map(|changed| changed.ranges.iter().cloned().chain(grown).collect::<Vec<_>>());
+                let within =
+                    changed.map(|changed| changed.ranges.iter().cloned().chain(grown).collect::<Vec<_>>());
                 let mut writing = Writing::create(&next)?;
                 sink.record(&Record::Device { block })?;
                 let compare = Compare {

@@ -90,8 +90,7 @@ impl Plan {
             }
         }
         for group in groups.values().filter(|group| group.len() > 1) {
-            let kept =
-                |number: &&usize| self.old[**number].is_some_and(|at| old[at].alias.is_none());
+            let kept = |number: &&usize| self.old[**number].is_some_and(|at| old[at].alias.is_none());
             let chosen = *group.iter().find(kept).unwrap_or(&group[0]);
             for number in group.iter().filter(|number| **number != chosen) {
                 self.alias.insert(*number, chosen);

@@ -60,16 +60,8 @@ impl Run<'_> {
             return Err(Error::SourceEmpty(old.len() as u64 - 1));
         }
         let plan = Plan::new(old, &entries, &|new, one, other| self.resembles(new, one, other));
-        let mut telling = Telling {
-            run: self,
-            old,
-            plan: &plan,
-            sink,
-            writing,
-            folder: None,
-            files: 0,
-            opened: false,
-        };
+        let mut telling =
+            Telling { run: self, old, plan: &plan, sink, writing, folder: None, files: 0, opened: false };
         telling.clear()?;
         let entries = telling.entries(entries)?;
         Ok(Told { entries, files: telling.files, removed: plan.delete.len() as u64 })
@@ -78,7 +70,9 @@ impl Run<'_> {
     /// Whether a file looks more like one old file than like another, by a few of its blocks.
     fn resembles(&self, new: &Entry, one: &Entry, other: &Entry) -> bool {
         let Some(base) = self.base else { return false };
-        let Ok(file) = beneath::open(self.root, &new.path.0, OFlags::RDONLY | OFlags::NONBLOCK) else { return false };
+        let Ok(file) = beneath::open(self.root, &new.path.0, OFlags::RDONLY | OFlags::NONBLOCK) else {
+            return false;
+        };
         let file = File::from(file);
         let score = |old: &Entry| {
             let hashes = base.hashes(old).unwrap_or_default();
@@ -97,7 +91,8 @@ impl Run<'_> {
 
     /// Whether a file is proven unchanged without being read.
     fn is_proven(&self, new: &Entry, old: &Entry) -> bool {
-        let alike = new.kind == old.kind && new.meta == old.meta && new.size == old.size && new.names == old.names;
+        let alike =
+            new.kind == old.kind && new.meta == old.meta && new.size == old.size && new.names == old.names;
         alike
             && match self.trust {
                 Trust::Stamps => old.settled && new.number == old.number && new.touched == old.touched,

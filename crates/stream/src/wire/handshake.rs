@@ -88,7 +88,10 @@ where
 
 fn builder<'a>(key: &'a Key, opening: &'a [u8]) -> Result<snow::Builder<'a>, Error> {
     let params = PATTERN.parse().map_err(untrusted)?;
-    snow::Builder::new(params).psk(0, key.noise()).and_then(|builder| builder.prologue(opening)).map_err(untrusted)
+    snow::Builder::new(params)
+        .psk(0, key.noise())
+        .and_then(|builder| builder.prologue(opening))
+        .map_err(untrusted)
 }
 
 fn finish(mut state: snow::HandshakeState, message: &[u8]) -> Result<Agreed, Error> {

@@ -50,15 +50,25 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Answer {
     /// Send what has changed since this generation, or everything.
-    Start { base: Option<String> },
+    Start {
+        base: Option<String>,
+    },
     /// The same sync was cut off: go on after so many records.
-    Resume { base: Option<String>, records: u64, digest: [u8; 32] },
+    Resume {
+        base: Option<String>,
+        records: u64,
+        digest: [u8; 32],
+    },
     /// A piece of the index of what the receiver has, before it says `Start`.
     Inventory(Bytes),
     /// So many records are safe.
-    Confirmed { records: u64 },
+    Confirmed {
+        records: u64,
+    },
     /// All of it is safe; or was, before this sync began.
-    Finished { token: Option<String> },
+    Finished {
+        token: Option<String>,
+    },
     Refused(Refusal),
     Alive,
 }
@@ -86,33 +96,77 @@ pub(crate) enum Special {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Record {
     /// Puts a file of the base aside, because it will be needed under another name.
-    Stash { path: Bytes, slot: u32 },
+    Stash {
+        path: Bytes,
+        slot: u32,
+    },
     /// Removes a file, or a directory with all that is in it.
-    Delete { path: Bytes },
+    Delete {
+        path: Bytes,
+    },
     /// Everything before this is safe before anything after it begins.
     Barrier,
     /// Makes a directory.
-    Make { path: Bytes },
+    Make {
+        path: Bytes,
+    },
     /// Opens a directory, to say what it is like.
-    Folder { path: Bytes },
+    Folder {
+        path: Bytes,
+    },
     /// Opens a file, to say what is in it.
-    File { path: Bytes, from: From, block: u32 },
+    File {
+        path: Bytes,
+        from: From,
+        block: u32,
+    },
     /// Opens the device, to say what is in it.
-    Device { block: u32 },
-    Symlink { path: Bytes, target: Bytes },
-    Special { path: Bytes, special: Special },
+    Device {
+        block: u32,
+    },
+    Symlink {
+        path: Bytes,
+        target: Bytes,
+    },
+    Special {
+        path: Bytes,
+        special: Special,
+    },
     /// Another name for a file; neither opens nor needs anything open.
-    Link { path: Bytes, to: Bytes },
+    Link {
+        path: Bytes,
+        to: Bytes,
+    },
     /// `length` bytes of the open file, followed by the `stored` bytes that they are packed in, or that they are.
-    Data { offset: u64, length: u32, stored: u32, packed: bool },
+    Data {
+        offset: u64,
+        length: u32,
+        stored: u32,
+        packed: bool,
+    },
     /// A hole in the open file.
-    Zero { offset: u64, length: u64 },
+    Zero {
+        offset: u64,
+        length: u64,
+    },
     /// A piece of an attribute of what is open.
-    Attribute { name: Bytes, piece: Bytes, last: bool },
+    Attribute {
+        name: Bytes,
+        piece: Bytes,
+        last: bool,
+    },
     /// Closes what is open.
-    Close { size: u64, meta: Meta, attributes: bool },
+    Close {
+        size: u64,
+        meta: Meta,
+        attributes: bool,
+    },
     /// That was all.
-    End { digest: [u8; 32], entries: u64, content: Option<Content> },
+    End {
+        digest: [u8; 32],
+        entries: u64,
+        content: Option<Content>,
+    },
     /// What the receiver has cannot be gone on with.
     Abandon,
     Alive,
@@ -158,9 +212,9 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, &[u8]), Er
 pub(crate) fn is_below(path: &[u8]) -> bool {
     !path.is_empty()
         && path.len() <= LONGEST_PATH
-        && path.split(|byte| *byte == b'/').all(|name| {
-            !matches!(name, b"" | b"." | b"..") && name.len() <= 255 && !name.contains(&0)
-        })
+        && path
+            .split(|byte| *byte == b'/')
+            .all(|name| !matches!(name, b"" | b"." | b"..") && name.len() <= 255 && !name.contains(&0))
 }
 
 const _: () = assert!(MOST_DATA + 64 <= ROOM && HEADER <= ROOM && ATTRIBUTE_PIECE + 1024 <= ROOM);

@@ -62,10 +62,10 @@ async fn carry(near: TcpStream, far: TcpStream, faults: Faults, forth: Arc<Atomi
     let there = async {
         let mut buffer = vec![0; 16 << 10];
         let mut passed = 0_u64;
-        loop {
-            let Ok(mut read @ 1..) = near_read.read(&mut buffer).await else { break };
+        while let Ok(mut read @ 1..) = near_read.read(&mut buffer).await {
             tokio::time::sleep(faults.delay).await;
-            if let Some(at) = faults.flip.and_then(|at| at.checked_sub(passed)).filter(|at| *at < read as u64) {
+            if let Some(at) = faults.flip.and_then(|at| at.checked_sub(passed)).filter(|at| *at < read as u64)
+            {
                 buffer[at as usize] ^= 0x10;
             }
             let cut = faults.cut_after.is_some_and(|cut| passed + read as u64 >= cut);
@@ -97,4 +97,8 @@ async fn carry(near: TcpStream, far: TcpStream, faults: Faults, forth: Arc<Atomi
     };
     // Whichever side ends, the link ends.
     tokio::select! { () = there => {}, () = home => {} }
+    drop((near_read, near_write));
+    // What was carried is heard: only an unread answer would make the system forget it.
+    let mut buffer = vec![0; 16 << 10];
+    while let Ok(1..) = far_read.read(&mut buffer).await {}
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use lifeboat_stream::{
-    Completed, Destination, Destinations, Error, Event, Job, Key, Place, Policy, Receiver, Sending, Sent, Source, Timing,
-    Trust, send,
+    Completed, Destination, Destinations, Error, Event, Job, Key, Place, Policy, Receiver, Sending, Sent,
+    Source, Timing, Trust, send,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;

@@ -37,10 +37,10 @@ pub fn corpus(root: &Path) {
     fs::write(root.join("one-block"), noise(2, 4096)).unwrap();
     fs::write(root.join("text"), "the same words again and again\n".repeat(5000)).unwrap();
     let holes = File::create(root.join("holes")).unwrap();
-    holes.write_all_at(&noise(3, 10_000), 1 << 20).unwrap();
-    holes.write_all_at(&noise(4, 10), (3 << 20) + 5).unwrap();
-    holes.set_len(5 << 20).unwrap();
-    File::create(root.join("only-hole")).unwrap().set_len(1 << 20).unwrap();
+    holes.write_all_at(&noise(3, 10_000), 1 << 17).unwrap();
+    holes.write_all_at(&noise(4, 10), (3 << 17) + 5).unwrap();
+    holes.set_len(5 << 17).unwrap();
+    File::create(root.join("only-hole")).unwrap().set_len(1 << 18).unwrap();
     fs::hard_link(root.join("one-block"), root.join("deep/other-name")).unwrap();
     fs::hard_link(root.join("one-block"), root.join("aa-first-name")).unwrap();
     symlink("../somewhere/else", root.join("deep/link")).unwrap();
@@ -86,18 +86,15 @@ pub fn seen(root: &Path) -> BTreeMap<Vec<u8>, String> {
     all
 }
 
-fn look(
-    root: &Path,
-    path: &Path,
-    all: &mut BTreeMap<Vec<u8>, String>,
-    groups: &mut BTreeMap<u64, Vec<u8>>,
-) {
+fn look(root: &Path, path: &Path, all: &mut BTreeMap<Vec<u8>, String>, groups: &mut BTreeMap<u64, Vec<u8>>) {
     let meta = fs::symlink_metadata(path).unwrap();
     let below = path.strip_prefix(root).unwrap().as_os_str().as_bytes().to_vec();
-    let mut text = format!("{:o} {}:{} {}.{}", meta.mode(), meta.uid(), meta.gid(), meta.mtime(), meta.mtime_nsec());
+    let mut text =
+        format!("{:o} {}:{} {}.{}", meta.mode(), meta.uid(), meta.gid(), meta.mtime(), meta.mtime_nsec());
     let mut names = vec![0; 4096];
     let length = rustix::fs::llistxattr(path, &mut names).unwrap_or(0);
-    let mut names: Vec<_> = names[..length].split(|byte| *byte == 0).filter(|name| name.starts_with(b"user.")).collect();
+    let mut names: Vec<_> =
+        names[..length].split(|byte| *byte == 0).filter(|name| name.starts_with(b"user.")).collect();
     names.sort_unstable();
     for name in names {
         let mut value = vec![0; 65536];
@@ -110,7 +107,8 @@ fn look(
     } else if kind.is_file() {
         let first = groups.entry(meta.ino()).or_insert_with(|| below.clone());
         let digest = blake3::hash(&fs::read(path).unwrap());
-        text += &format!(" {} bytes {digest} links {} first {}", meta.len(), meta.nlink(), first.escape_ascii());
+        text +=
+            &format!(" {} bytes {digest} links {} first {}", meta.len(), meta.nlink(), first.escape_ascii());
     }
     all.insert(below, text);
     if kind.is_dir() {
