@@ -4,12 +4,13 @@
 //! given what they need: the binaries of both sides, and where to write.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
 use crate::embedded::{self, Profile};
-use crate::{shell, tools};
+use crate::{packages, shell, tools};
 
 /// Options of `cargo xtask bench`.
 #[derive(clap::Args)]
@@ -37,6 +38,7 @@ const BENCHMARKS: &[Benchmark] = &[
     },
     Benchmark { name: "backup", about: "backup and restore against restic", real: true },
     Benchmark { name: "binder", about: "the binder against kube-controller-manager's", real: true },
+    Benchmark { name: "sync", about: "the stream to a peer against rsync through stunnel", real: false },
 ];
 
 /// What a benchmark found.
@@ -56,6 +58,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if benchmark.real {
         tools::ready_go()?;
         tools::build_all()?;
+    }
+    if benchmark.name == "sync" {
+        for (program, package) in [("rsync", "rsync"), ("stunnel4", "stunnel4")] {
+            if Command::new(program).arg("-version").output().is_err() {
+                packages::install(package, |_| true)?;
+            }
+        }
     }
     let lifeboat = embedded::build(Profile::Release)?;
     let output = shell::target().join("bench").join(format!("{}.json", benchmark.name));
