@@ -105,7 +105,13 @@ pub trait Ledger: Send + Sync + 'static {
     async fn read(&self, stores: &[Store], group: &ObjectKey) -> Reading;
 
     /// Removes all records of a group from one store, as the cluster that is its primary at this epoch.
-    async fn erase(&self, store: &Store, group: &ObjectKey, cluster: &str, epoch: i64) -> Result<(), LedgerError>;
+    async fn erase(
+        &self,
+        store: &Store,
+        group: &ObjectKey,
+        cluster: &str,
+        epoch: i64,
+    ) -> Result<(), LedgerError>;
 
     /// The groups that a store has records of.
     async fn groups(&self, store: &Store) -> Result<Vec<VolumeReplicationGroup>, LedgerError>;

@@ -170,12 +170,13 @@ impl Ledger for Stores {
         let Ok(group) = Group::new(&key.namespace, &key.name) else { return Reading::default() };
         let search = self.of(stores).newest(&group).await;
         let incomplete = search.found == Found::Unreadable;
-        let seen = |reached: records::Reached| match reached.manifests + reached.records + reached.kube_objects {
-            0 => Seen::Empty,
-            // A tombstone's neighbours, such as leftovers of a sweep, are nothing to restore.
-            _ if matches!(search.found, Found::Deleted { .. }) => Seen::Empty,
-            _ => Seen::Something,
-        };
+        let seen =
+            |reached: records::Reached| match reached.manifests + reached.records + reached.kube_objects {
+                0 => Seen::Empty,
+                // A tombstone's neighbours, such as leftovers of a sweep, are nothing to restore.
+                _ if matches!(search.found, Found::Deleted { .. }) => Seen::Empty,
+                _ => Seen::Something,
+            };
         let told = search.stores.iter().map(|told| {
             (told.store.clone(), told.answer.clone().map(seen).map_err(|error| error.to_string()))
         });
@@ -215,7 +216,11 @@ impl Ledger for Stores {
             // One that cannot be read hides no other.
             match unpacked.ok().and_then(|_| serde_json::from_slice(&text).ok()) {
                 Some(group) => groups.push(group),
-                None => tracing::warn!(key = entry.key, store = store.profile.name, "a recorded group cannot be read"),
+                None => tracing::warn!(
+                    key = entry.key,
+                    store = store.profile.name,
+                    "a recorded group cannot be read"
+                ),
             }
         }
         Ok(groups)

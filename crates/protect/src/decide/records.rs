@@ -138,7 +138,8 @@ pub fn keep(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>)
     if needed && !world.stores.values().any(|state| state.busy.is_some()) {
         // All that work are written together, so that one that lagged behind learns what was removed meanwhile.
         let usable = |(name, standing): &(String, Standing)| {
-            !matches!(standing, Standing::Unknown(_) | Standing::Superseded(_)) && due(world.stores.get(name), now)
+            !matches!(standing, Standing::Unknown(_) | Standing::Superseded(_))
+                && due(world.stores.get(name), now)
         };
         let stores = standings.iter().filter(|entry| usable(entry)).map(|(name, _)| name.clone()).collect();
         plan.effects.push(Effect::Keep { stores, verify: true });
@@ -156,7 +157,9 @@ pub fn keep(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>)
             Standing::Failed(why) => {
                 plan.wait(Wait::StoreFailed(format!("records cannot be written to {name}: {why}")));
                 // What is being tried at this moment wakes us when it is done.
-                if let Some(failed) = state.filter(|state| state.busy.is_none()).and_then(|state| state.failed.as_ref()) {
+                if let Some(failed) =
+                    state.filter(|state| state.busy.is_none()).and_then(|state| state.failed.as_ref())
+                {
                     plan.look_at(failed.retry_at);
                 }
             }

@@ -29,7 +29,12 @@ impl Groups {
         Record { cluster: self.setup.cluster.clone(), ..record(world) }
     }
 
-    pub(super) async fn keep(&self, key: &ObjectKey, names: Vec<String>, verify: bool) -> Result<(), EffectError> {
+    pub(super) async fn keep(
+        &self,
+        key: &ObjectKey,
+        names: Vec<String>,
+        verify: bool,
+    ) -> Result<(), EffectError> {
         let world = self.now_world(key)?;
         let record = self.own_record(&world);
         let mut stores = Vec::new();

@@ -15,7 +15,6 @@ pub struct Shelf {
     pub tombs: BTreeMap<(String, ObjectKey), i64>,
     pub down: BTreeSet<String>,
     pub broken: BTreeSet<String>,
-    pub writes: u32,
 }
 
 #[derive(Clone, Default)]
@@ -42,10 +41,6 @@ impl Shelves {
         self.shelf.lock().records.insert((store.to_owned(), ObjectKey::new(space, name)), record);
     }
 
-    pub fn writes(&self) -> u32 {
-        self.shelf.lock().writes
-    }
-
     async fn counted<T>(
         &self,
         what: String,
@@ -63,7 +58,6 @@ impl Shelves {
     }
 }
 
-
 impl Shelves {
     async fn keep_in(&self, store: &Store, group: &ObjectKey, record: &Record) -> Result<(), LedgerError> {
         let key = (store.profile.name.clone(), group.clone());
@@ -74,7 +68,6 @@ impl Shelves {
             if known > record.epoch {
                 return Err(LedgerError::Superseded(known));
             }
-            shelf.writes += 1;
             shelf.records.insert(key, record.clone());
             Ok(())
         })

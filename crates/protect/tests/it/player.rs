@@ -50,7 +50,7 @@ impl Player {
                 self.copy(&behaviour).await;
                 self.receive().await;
             }
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            tokio::time::sleep(Duration::from_millis(700)).await;
         }
     }
 

@@ -41,14 +41,20 @@ on_both!(
         let source = scene.sources.get("one").await.unwrap();
         let tls = source.spec.rsync_tls.clone().unwrap();
         assert_eq!(tls.key_secret.as_deref(), Some("web-vs-secret"));
-        assert_eq!(tls.address.unwrap(), format!("volsync-rsync-tls-dst-one.{}.svc.clusterset.local", scene.mark));
+        assert_eq!(
+            tls.address.unwrap(),
+            format!("volsync-rsync-tls-dst-one.{}.svc.clusterset.local", scene.mark)
+        );
         assert_eq!(source.spec.trigger.unwrap().schedule.as_deref(), Some("*/5 * * * *"));
         let claim = scene.claims.get("one").await.unwrap();
         assert!(has_finalizer(&claim, finalizers::PVC_VOLSYNC) && !has_finalizer(&claim, finalizers::PVC_VR));
         assert!(claim.metadata.owner_references.is_none());
-        assert_eq!(note(&scene.volume("one").await, annotations::VOLSYNC_RETAINED).as_deref(), Some("retained"));
+        assert_eq!(
+            note(&scene.volume("one").await, annotations::VOLSYNC_RETAINED).as_deref(),
+            Some("retained")
+        );
         // Only the group is recorded: what is copied is restored from copies.
-        scene.says("web", "ClusterDataProtected", "True", "Uploaded").await;
+        scene.says("web", "ClusterDataProtected", "True", "DataProtected").await;
         let record = scene.stores.record("west", &scene.mark, "web").unwrap();
         assert_eq!((record.claims.len(), record.volumes.len()), (0, 0));
         scene.delete(&scene.groups, "web").await;
@@ -56,7 +62,10 @@ on_both!(
         scene.gone(&scene.sources, "one").await;
         let claim = scene.claims.get("one").await.unwrap();
         assert!(!has_finalizer(&claim, finalizers::PVC_VOLSYNC));
-        assert_eq!(scene.volume("one").await.spec.unwrap().persistent_volume_reclaim_policy.as_deref(), Some("Delete"));
+        assert_eq!(
+            scene.volume("one").await.spec.unwrap().persistent_volume_reclaim_policy.as_deref(),
+            Some("Delete")
+        );
     }
 );
 
@@ -65,7 +74,8 @@ on_both!(
         let scene = Scene::new(cluster, "older").await;
         scene.claim("one").await;
         scene.key("web").await;
-        let group = scene.group("web", "primary", |group| group["spec"]["s3Profiles"] = json!(["NoS3"])).await;
+        let group =
+            scene.group("web", "primary", |group| group["spec"]["s3Profiles"] = json!(["NoS3"])).await;
         scene.state("web", "Primary").await;
         let old = json!({ "metadata": {
             "ownerReferences": [{ "apiVersion": "ramendr.openshift.io/v1alpha1", "kind": "VolumeReplicationGroup", "name": "web",
@@ -90,11 +100,17 @@ async fn relocated(scene: &Scene, foreign: bool) {
     scene.group("web", "primary", by_mover).await;
     scene.says("web", "DataProtected", "True", "DataProtected").await;
     scene.pod("app", &["one"]).await;
-    scene.merge(&scene.groups, "web", json!({"spec": {"prepareForFinalSync": true, "action": "Relocate"}})).await;
-    let prepared = |group: &VolumeReplicationGroup| group.status.as_ref().unwrap().prepare_for_final_sync_complete;
+    scene
+        .merge(&scene.groups, "web", json!({"spec": {"prepareForFinalSync": true, "action": "Relocate"}}))
+        .await;
+    let prepared =
+        |group: &VolumeReplicationGroup| group.status.as_ref().unwrap().prepare_for_final_sync_complete;
     scene.group_is("web", prepared).await;
     let source = scene.sources.get("one").await.unwrap();
-    assert_eq!(source.spec.trigger.unwrap().manual.as_deref(), Some("PREPARE-FOR-FINAL-SYNC-STOP-SCHEDULING"));
+    assert_eq!(
+        source.spec.trigger.unwrap().manual.as_deref(),
+        Some("PREPARE-FOR-FINAL-SYNC-STOP-SCHEDULING")
+    );
     scene
         .merge(&scene.groups, "web", json!({"spec": {"prepareForFinalSync": false, "runFinalSync": true}}))
         .await;
@@ -116,14 +132,22 @@ async fn relocated(scene: &Scene, foreign: bool) {
     // D33: no copy of the claim is made under another name.
     assert_eq!(scene.claims.list(&Default::default()).await.unwrap().items.len(), 1);
     scene
-        .merge(&scene.groups, "web", json!({"spec": {"replicationState": "secondary", "runFinalSync": false}}))
+        .merge(
+            &scene.groups,
+            "web",
+            json!({"spec": {"replicationState": "secondary", "runFinalSync": false}}),
+        )
         .await;
     scene.gone(&scene.claims, "one").await;
     scene.gone(&scene.sources, "one").await;
     let group = scene.state("web", "Secondary").await;
     assert!(!group.status.unwrap().final_sync_complete);
     let volume = scene.volume("one").await;
-    assert_eq!(volume.spec.unwrap().persistent_volume_reclaim_policy.as_deref(), Some("Retain"), "the data stays");
+    assert_eq!(
+        volume.spec.unwrap().persistent_volume_reclaim_policy.as_deref(),
+        Some("Retain"),
+        "the data stays"
+    );
 }
 
 on_both!(
@@ -153,7 +177,9 @@ on_both!(
             .await;
         scene.state("web", "Secondary").await;
         let listens = |receiver: Option<&ReplicationDestination>| {
-            receiver.is_some_and(|receiver| receiver.status.as_ref().is_some_and(|status| status.latest_image.is_some()))
+            receiver.is_some_and(|receiver| {
+                receiver.status.as_ref().is_some_and(|status| status.latest_image.is_some())
+            })
         };
         for name in ["one", "two"] {
             let receiver = cluster.until(&scene.destinations, name, listens).await.unwrap();
@@ -164,8 +190,14 @@ on_both!(
         scene.state("web", "Secondary").await;
         assert!(scene.destinations.get_opt("one").await.unwrap().is_some());
         // Promoted with the empty list, it says that something was received for nobody.
-        scene.merge(&scene.groups, "web", json!({"spec": {"replicationState": "primary", "action": "Failover",
-            "s3Profiles": ["NoS3"]}})).await;
+        scene
+            .merge(
+                &scene.groups,
+                "web",
+                json!({"spec": {"replicationState": "primary", "action": "Failover",
+            "s3Profiles": ["NoS3"]}}),
+            )
+            .await;
         scene.blocked("web", "CannotRestore").await;
         assert!(scene.destinations.get_opt("one").await.unwrap().is_some());
         let mut wish = json!({ "spec": {} });
@@ -177,8 +209,19 @@ on_both!(
             let spec = claim.spec.clone().unwrap();
             let image = format!("{name}-20300101000000");
             assert_eq!(spec.data_source.unwrap().name, image);
-            assert_eq!(spec.resources.unwrap().requests.unwrap()["storage"].0, "2Gi", "as large as the image");
-            assert!(claim.metadata.annotations.as_ref().unwrap().contains_key("apps.open-cluster-management.io/hosting"));
+            assert_eq!(
+                spec.resources.unwrap().requests.unwrap()["storage"].0,
+                "2Gi",
+                "as large as the image"
+            );
+            assert!(
+                claim
+                    .metadata
+                    .annotations
+                    .as_ref()
+                    .unwrap()
+                    .contains_key("apps.open-cluster-management.io/hosting")
+            );
             // D5: the image of every claim is kept.
             let image: VolumeSnapshot = scene.images.get(&image).await.unwrap();
             assert_eq!(image.metadata.labels.unwrap()[labels::VOLSYNC_DO_NOT_DELETE], "true");
@@ -208,7 +251,9 @@ on_both!(
         };
         cluster.until(&scene.claims, "one", kept).await;
         let listens = |receiver: Option<&ReplicationDestination>| {
-            receiver.is_some_and(|receiver| receiver.status.as_ref().is_some_and(|status| status.latest_image.is_some()))
+            receiver.is_some_and(|receiver| {
+                receiver.status.as_ref().is_some_and(|status| status.latest_image.is_some())
+            })
         };
         let receiver = cluster.until(&scene.destinations, "one", listens).await.unwrap();
         assert_eq!(receiver.spec.rsync_tls.unwrap().volume.destination_pvc.as_deref(), Some("one"));

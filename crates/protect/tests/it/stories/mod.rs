@@ -4,3 +4,4 @@ mod copied;
 mod recovery;
 mod replicated;
 mod roles;
+mod walk;

@@ -66,7 +66,10 @@ on_both!(
         scene.group("web", "primary", |group| group["spec"]["action"] = json!("Failover")).await;
         let group = scene.blocked("web", "NothingRecorded").await;
         assert_eq!(condition(&group, "ClusterDataReady").unwrap().status, "False");
-        assert!(scene.stores.record("east", &scene.mark, "web").is_none(), "nothing is written over the unknown");
+        assert!(
+            scene.stores.record("east", &scene.mark, "web").is_none(),
+            "nothing is written over the unknown"
+        );
         // Whoever can tell says that there never was anything.
         let first = json!({"metadata": {"annotations": {annotations::FIRST_DEPLOYMENT: "true"}}});
         scene.merge(&scene.groups, "web", first).await;
@@ -85,7 +88,11 @@ on_both!(
         scene.stores.down("west", false);
         scene.bound("one").await;
         let group = scene.state("web", "Primary").await;
-        assert_eq!(group.status.unwrap().primary_epoch, Some(4), "the epoch that was taken when it could not be known grows");
+        assert_eq!(
+            group.status.unwrap().primary_epoch,
+            Some(4),
+            "the epoch that was taken when it could not be known grows"
+        );
     }
 );
 
@@ -126,7 +133,8 @@ on_both!(
         scene.merge(&scene.groups, "web", json!({"spec": {"async": null}})).await;
         scene.delete(&scene.groups, "web").await;
         let group = scene.blocked("web", "StoreFailed").await;
-        let told = group.status.unwrap().blockers.iter().any(|blocker| blocker.message.contains("abandon-stores"));
+        let told =
+            group.status.unwrap().blockers.iter().any(|blocker| blocker.message.contains("abandon-stores"));
         assert!(told, "how to go on is said");
         let give_up = json!({"metadata": {"annotations": {annotations::ABANDON_STORES: "west"}}});
         scene.merge(&scene.groups, "web", give_up).await;

@@ -12,14 +12,28 @@ on_both!(
     async fn a_lower_epoch_is_refused_and_a_missing_one_lowers_nothing(cluster: &Cluster) {
         let scene = Scene::new(cluster, "epoch").await;
         scene.claim("one").await;
-        let epoch = |epoch: serde_json::Value| json!({"metadata": {"annotations": {annotations::EPOCH: epoch}}});
-        scene.group("web", "primary", |group| group["metadata"]["annotations"] = json!({annotations::EPOCH: "5"})).await;
+        let epoch =
+            |epoch: serde_json::Value| json!({"metadata": {"annotations": {annotations::EPOCH: epoch}}});
+        scene
+            .group("web", "primary", |group| {
+                group["metadata"]["annotations"] = json!({annotations::EPOCH: "5"})
+            })
+            .await;
         let group = scene.state("web", "Primary").await;
         assert_eq!(group.status.unwrap().primary_epoch, Some(5));
         scene.merge(&scene.groups, "web", epoch(json!(null))).await;
-        scene.merge(&scene.groups, "web", json!({"spec": {"replicationState": "secondary", "action": "Failover"}})).await;
+        scene
+            .merge(
+                &scene.groups,
+                "web",
+                json!({"spec": {"replicationState": "secondary", "action": "Failover"}}),
+            )
+            .await;
         let group = scene.state("web", "Secondary").await;
-        assert_eq!((group.status.clone().unwrap().epoch, group.status.unwrap().primary_epoch), (Some(5), None));
+        assert_eq!(
+            (group.status.clone().unwrap().epoch, group.status.unwrap().primary_epoch),
+            (Some(5), None)
+        );
         let back = json!({"metadata": {"annotations": {annotations::EPOCH: "4"}}, "spec": {"replicationState": "primary"}});
         scene.merge(&scene.groups, "web", back).await;
         let group = scene.blocked("web", "EpochRefused").await;
@@ -91,7 +105,9 @@ on_both!(
         // Deselected: it is let go, and taken out of the records.
         scene.merge(&scene.claims, "two", json!({"metadata": {"labels": {"app": "other"}}})).await;
         let free = |claim: Option<&PersistentVolumeClaim>| {
-            claim.is_some_and(|claim| !has_finalizer(claim, finalizers::PVC_VR) && note(claim, annotations::VR_PROTECTED).is_none())
+            claim.is_some_and(|claim| {
+                !has_finalizer(claim, finalizers::PVC_VR) && note(claim, annotations::VR_PROTECTED).is_none()
+            })
         };
         cluster.until(&scene.claims, "two", free).await;
         scene.gone(&scene.replications, "two").await;
@@ -103,7 +119,8 @@ on_both!(
         scene.group_is("web", one).await;
         let recorded = || async {
             let record = scene.stores.record("west", &scene.mark, "web").unwrap();
-            let names: Vec<String> = record.claims.iter().filter_map(|claim| claim.metadata.name.clone()).collect();
+            let names: Vec<String> =
+                record.claims.iter().filter_map(|claim| claim.metadata.name.clone()).collect();
             if names == ["one"] { Ok(()) } else { Err(lifeboat_testbed::NotYet(format!("{names:?}"))) }
         };
         cluster.eventually("a record of one claim", recorded).await;
@@ -115,7 +132,9 @@ on_both!(
         };
         scene.group_is("web", growing).await;
         let size = |claim: &PersistentVolumeClaim| {
-            claim.spec.as_ref().unwrap().resources.as_ref().unwrap().requests.as_ref().unwrap()["storage"].0.clone()
+            claim.spec.as_ref().unwrap().resources.as_ref().unwrap().requests.as_ref().unwrap()["storage"]
+                .0
+                .clone()
         };
         assert_eq!(size(&scene.stores.record("west", &scene.mark, "web").unwrap().claims[0]), "1Gi");
         let name = format!("{}-one", scene.mark);
@@ -191,11 +210,12 @@ on_both!(
         assert!(condition(&group, "DataReady").unwrap().message.contains("neither of sync or async"));
         scene.group("tried", "primary", |group| group["spec"]["dryRun"] = json!(true)).await;
         scene.blocked("tried", "Unsupported").await;
-        scene.group("recipe", "primary", |group| {
-            group["spec"]["kubeObjectProtection"] = json!({"recipeRef": {"name": "r", "namespace": "n"}});
-            group["spec"]["s3Profiles"] = json!(["NoS3"]);
-        })
-        .await;
+        scene
+            .group("recipe", "primary", |group| {
+                group["spec"]["kubeObjectProtection"] = json!({"recipeRef": {"name": "r", "namespace": "n"}});
+                group["spec"]["s3Profiles"] = json!(["NoS3"]);
+            })
+            .await;
         let group = scene.says("recipe", "ClusterDataProtected", "False", "KubeObjectsCaptureError").await;
         assert!(condition(&group, "ClusterDataProtected").unwrap().message.contains("recipe r"));
         for name in ["odd", "modeless", "tried", "recipe"] {
