@@ -9,6 +9,7 @@ mod lvmd;
 mod metrics;
 mod node;
 mod process;
+mod protector;
 mod provisioner;
 mod up;
 
@@ -41,6 +42,8 @@ enum Command {
     Backup(backup::Args),
     /// Make volumes for claims, snapshots and restores, and look after the stores of backups.
     Provisioner(provisioner::Args),
+    /// Protect applications' volumes on a cluster: VolumeReplicationGroups, their records and their replication.
+    Protector(protector::Args),
     /// Say in plain words why something is as it is.
     Explain(explain::Args),
     /// Print the custom resource definitions as YAML.
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Command::Node(args) => node::run(&args).map(done),
         Command::Backup(args) => backup::run(&args),
         Command::Provisioner(args) => provisioner::run(&args).map(done),
+        Command::Protector(args) => protector::run(&args).map(done),
         Command::Explain(args) => explain::run(args),
         Command::Crds(args) => crds::run(&args).map(done),
     };
