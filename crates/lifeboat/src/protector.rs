@@ -83,8 +83,14 @@ async fn serve(client: kube::Client, setup: Setup, stop: CancellationToken) {
                 continue;
             }
         };
-        let protector =
-            protector(client.clone(), clock.clone(), Settings::default(), known, ledger.clone(), setup.clone());
+        let protector = protector(
+            client.clone(),
+            clock.clone(),
+            Settings::default(),
+            known,
+            ledger.clone(),
+            setup.clone(),
+        );
         let until = stop.clone();
         let asked = client.clone();
         protector

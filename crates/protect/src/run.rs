@@ -3,8 +3,10 @@
 
 use crate::books::{Clerk, Desk};
 use crate::ledger::Ledger;
+use crate::listing::Listings;
 use crate::mishaps::Mishaps;
 use crate::settings::CONFIG_MAP;
+use crate::survey::Surveys;
 use crate::triggers;
 use crate::view::{Groups, Setup, Watched, claim_of, claims_of, clues, clues_of};
 use crate::words::Words as _;
@@ -12,10 +14,10 @@ use crate::world::Kinds;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::{StorageClass, VolumeAttachment};
 use kube::Resource;
-use lifeboat_api::ramen::VolumeReplicationGroup;
+use lifeboat_api::ramen::{DRClusterConfig, ProtectedVolumeReplicationGroupList, VolumeReplicationGroup};
 use lifeboat_api::replication::{self, VolumeReplicationClass};
 use lifeboat_api::snapshot::{self, VolumeSnapshot, VolumeSnapshotClass};
-use lifeboat_api::{csiaddons, multicluster, volsync};
+use lifeboat_api::{csiaddons, multicluster, ramen, volsync};
 use lifeboat_engine::{Change, Clock, Engine, ObjectKey, Objects, Selection, Settings, Wiring};
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -96,6 +98,7 @@ pub fn protector(
 ) -> Protector {
     let mut engine = Engine::new(NAME, client.clone(), clock.clone(), settings);
     let watched = watched(&mut engine, &client, kinds, &setup);
+    around(&mut engine, &client, kinds, &watched, ledger.clone(), &setup, &clock);
     let (desk, clerk) = Desk::new(ledger, clock.clone());
     let controller = Groups {
         watched: watched.clone(),
@@ -112,6 +115,67 @@ pub fn protector(
     let wiring = by_members(wiring, &watched);
     let wiring = by_surroundings(wiring, &watched);
     Protector { engine, clerk, wiring }
+}
+
+/// The controllers that stand around the groups: the survey of this cluster, and lists of what stores hold. Not beside a protector of one
+/// namespace, for these objects are the cluster's.
+fn around(
+    engine: &mut Engine,
+    client: &kube::Client,
+    kinds: Kinds,
+    watched: &Watched,
+    ledger: Arc<dyn Ledger>,
+    setup: &Setup,
+    clock: &Clock,
+) {
+    if setup.only.is_some() || !kinds.surveys {
+        return;
+    }
+    let configs = engine.objects::<DRClusterConfig>(Selection::all());
+    let group_classes = watch(engine, client, kinds.group_replication);
+    let fences = watch(engine, client, kinds.fences);
+    let surveys = Surveys {
+        configs: configs.clone(),
+        classes: watched.classes.clone(),
+        snapshot_classes: watched.snapshot_classes.clone(),
+        replication_classes: watched.replication_classes.clone(),
+        group_classes: group_classes.clone(),
+        fences: fences.clone(),
+    };
+    let every = |configs: &Objects<DRClusterConfig>| {
+        let configs = configs.clone();
+        move || configs.all().iter().map(|one| ObjectKey::of(&**one)).collect::<Vec<_>>()
+    };
+    let (a, b, c, d, e, f) = (
+        every(&configs),
+        every(&configs),
+        every(&configs),
+        every(&configs),
+        every(&configs),
+        every(&configs),
+    );
+    engine
+        .controller(surveys)
+        .woken_by(&configs, move |change: &Change<DRClusterConfig>| {
+            a().into_iter().chain([change.key()]).collect::<Vec<_>>()
+        })
+        .woken_by(&watched.classes, move |_: &Change<StorageClass>| b())
+        .woken_by(&watched.snapshot_classes, move |_: &Change<VolumeSnapshotClass>| c())
+        .woken_by(&watched.replication_classes, move |_: &Change<VolumeReplicationClass>| d())
+        .woken_by(&group_classes, move |_: &Change<replication::VolumeGroupReplicationClass>| e())
+        .woken_by(&fences, move |_: &Change<csiaddons::NetworkFenceClass>| f());
+    let lists = engine.objects::<ProtectedVolumeReplicationGroupList>(Selection::all());
+    let listings = Listings {
+        lists: lists.clone(),
+        config: watched.config.clone(),
+        ledger,
+        setup: setup.clone(),
+        client: client.clone(),
+        clock: clock.clone(),
+    };
+    engine
+        .controller(listings)
+        .woken_by(&lists, |change: &Change<ProtectedVolumeReplicationGroupList>| [change.key()]);
 }
 
 /// What belongs to a group wakes it.
@@ -233,6 +297,7 @@ pub async fn kinds(client: &kube::Client) -> Result<Kinds, kube::Error> {
         snapshots: group(&version(snapshot::GROUP, "v1"), "VolumeSnapshot").await?,
         exports: group(&version(multicluster::GROUP, "v1alpha1"), "ServiceExport").await?,
         fences: group(&version(csiaddons::GROUP, "v1alpha1"), "NetworkFenceClass").await?,
+        surveys: group(&version(ramen::GROUP, "v1alpha1"), "DRClusterConfig").await?,
     })
 }
 

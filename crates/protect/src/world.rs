@@ -30,6 +30,8 @@ pub struct Kinds {
     pub fences: bool,
     /// VolumeGroupReplicationClass.
     pub group_replication: bool,
+    /// DRClusterConfig and ProtectedVolumeReplicationGroupList.
+    pub surveys: bool,
 }
 
 impl Kinds {
@@ -41,6 +43,7 @@ impl Kinds {
         exports: true,
         fences: true,
         group_replication: true,
+        surveys: true,
     };
 }
 

@@ -5,6 +5,8 @@ mod claims;
 mod movers;
 mod stores;
 
+pub(crate) use stores::store;
+
 use crate::decide::{Effect, GroupDecision, decide};
 use crate::status::reference;
 use crate::view::Groups;

@@ -4,4 +4,5 @@ mod copied;
 mod recovery;
 mod replicated;
 mod roles;
+mod survey;
 mod walk;
