@@ -111,7 +111,7 @@ fn sound(moment: &Moment<'_, Beside>) -> Result<(), String> {
 
 fn story(name: &str) -> CrashStory<Beside> {
     CrashStory::with(name, Beside::default)
-        .install(lifeboat_api::crds())
+        .install(crate::definitions())
         .controller(run)
         .expects(Kind::Api)
         .invariant("sound", sound)

@@ -85,7 +85,7 @@ impl Scene {
 
     /// Only a binder and a StorageClass.
     pub async fn quiet(cluster: &Cluster, prefix: &str) -> Self {
-        cluster.install(&lifeboat_api::crds()).await;
+        cluster.install(&crate::definitions()).await;
         let mark = cluster.namespace(prefix).await;
         let client = cluster.client();
         let binder = Task::spawn(run_binder(cluster.client(), cluster.clock()));

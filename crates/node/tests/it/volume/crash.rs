@@ -39,7 +39,7 @@ fn what_is_published_is_complete(scene: &Scene<'_, Ground>) -> Result<(), String
 
 fn story(name: &str) -> CrashStory<Ground> {
     CrashStory::with(name, Ground::alone)
-        .install(lifeboat_api::crds())
+        .install(crate::definitions())
         .controller(run)
         .expects(Kind::Api)
         .expects(Kind::Lvm)

@@ -46,7 +46,7 @@ impl Ground {
 
     /// A ground on a cluster that others use too.
     pub async fn on(cluster: &Cluster) -> Self {
-        cluster.install(&lifeboat_api::crds()).await;
+        cluster.install(&crate::definitions()).await;
         Self { mark: cluster.namespace("node").await, ..Self::alone() }
     }
 
