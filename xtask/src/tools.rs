@@ -132,7 +132,9 @@ fn programs() -> Vec<Program> {
 fn restic_release() -> &'static str {
     include_str!("../../tools/restic/go.mod")
         .lines()
-        .find_map(|line| line.trim().trim_start_matches("require ").strip_prefix("github.com/restic/restic v"))
+        .find_map(|line| {
+            line.trim().trim_start_matches("require ").strip_prefix("github.com/restic/restic v")
+        })
         .expect("invariant: tools/restic/go.mod requires restic")
 }
 
