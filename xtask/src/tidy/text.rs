@@ -10,8 +10,10 @@ const FORBIDDEN: [(&str, &str); 5] = [
 ];
 
 /// What a deciding module must not mention: it gets a world and a time, and gives a decision.
-const UNDECIDED: [&str; 15] = [
-    "async ",
+const UNDECIDED: [&str; 17] = [
+    "async fn",
+    "async move",
+    "async {",
     ".await",
     "kube::Client",
     "kube::Api",
@@ -155,7 +157,7 @@ mod tests {
     fn deciding_modules_only_decide() {
         let decide = "crates/x/src/decide.rs";
         check(decide, "//! Why.\nfn decide(world: &World, now: Timestamp) -> Decision {}\n", &[]);
-        check(decide, "//! Why.\nasync fn f() {}\n", &["`async `"]);
+        check(decide, "//! Why.\nasync fn f() {}\n", &["`async fn`"]);
         check(
             "crates/x/src/decide/move.rs",
             "//! Why.\nlet now = Timestamp::now();\n",
