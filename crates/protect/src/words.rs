@@ -254,7 +254,8 @@ pub fn mover_labels(group: &ObjectKey) -> BTreeMap<String, String> {
 pub fn cron(interval: &str) -> Option<String> {
     let unit = interval.chars().next_back()?;
     let number: u32 = interval.get(..interval.len() - unit.len_utf8())?.parse().ok().filter(|n| *n > 0)?;
-    let fits = |number: u32, whole: u32| (1..=number.min(whole)).rev().find(|step| whole % step == 0);
+    let fits =
+        |number: u32, whole: u32| (1..=number.min(whole)).rev().find(|step| whole.is_multiple_of(*step));
     match unit {
         'm' | 'M' if number < 60 => fits(number, 60).map(|step| format!("*/{step} * * * *")),
         'm' | 'M' => cron(&format!("{}h", number / 60)),

@@ -246,7 +246,7 @@ fn spec(world: &World, claim: &Claim, way: &Way, address: String, trigger: Trigg
             volume: SourceVolumeOptions {
                 copy_method: Some(CopyMethod::Snapshot),
                 storage_class_name: claim.claim.class_name().map(str::to_owned),
-                access_modes: read_only.then(|| vec!["ReadOnlyMany".to_owned()]).unwrap_or_default(),
+                access_modes: if read_only { vec!["ReadOnlyMany".to_owned()] } else { Vec::new() },
                 volume_snapshot_class_name: way.class.clone(),
                 ..SourceVolumeOptions::default()
             },

@@ -173,13 +173,12 @@ fn prune(
 fn landing(world: &World, now: Timestamp, plan: &mut Plan, wish: &ProtectedPvc) -> bool {
     let name = name_of(wish);
     let Some(claim) = world.claim(name) else {
-        if let Some(volume) = world.volume_for(name).filter(|volume| !volume.claim_uid().is_empty()) {
-            if crate::restored::is_ours(volume) {
-                let volume = volume.name().to_owned();
-                plan.act_for(world, now, name, Effect::Unclaim { claim: name.to_owned(), volume });
-                return false;
-            }
-            // Somebody else's leftover: a new volume is made beside it.
+        // Somebody else's leftover stays; a new volume is made beside it.
+        let left = world.volume_for(name).filter(|volume| !volume.claim_uid().is_empty());
+        if let Some(volume) = left.filter(|volume| crate::restored::is_ours(volume)) {
+            let volume = volume.name().to_owned();
+            plan.act_for(world, now, name, Effect::Unclaim { claim: name.to_owned(), volume });
+            return false;
         }
         let effect = Effect::MakeClaim { claim: Box::new(empty_claim(world, wish)) };
         plan.act_for(world, now, name, effect);

@@ -152,7 +152,7 @@ pub fn keep(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>)
             Standing::Superseded(epoch) => plan.wait(Wait::Superseded(epoch)),
             Standing::Unknown(why) => plan.wait(Wait::StoreFailed(why)),
             Standing::Writing => {
-                plan.wait(Wait::WritingStore(format!("records are being written to {name}")))
+                plan.wait(Wait::WritingStore(format!("records are being written to {name}")));
             }
             Standing::Failed(why) => {
                 plan.wait(Wait::StoreFailed(format!("records cannot be written to {name}: {why}")));

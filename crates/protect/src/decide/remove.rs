@@ -128,7 +128,7 @@ fn records(world: &World, now: Timestamp, plan: &mut Plan) {
         }
         match &state.failed {
             _ if state.busy.is_some() => {
-                plan.wait(Wait::WritingStore(format!("records are being removed from {name}")))
+                plan.wait(Wait::WritingStore(format!("records are being removed from {name}")));
             }
             Some(failed) if failed.retry_at > now => {
                 plan.wait(Wait::StoreFailed(format!(

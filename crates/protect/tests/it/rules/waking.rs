@@ -93,7 +93,7 @@ fn updates_of_a_claim() {
 #[test]
 fn d28_intervals_become_schedules_that_are_never_slower_than_asked() {
     let check = |interval: &str, schedule: Option<&str>| {
-        assert_eq!(cron(interval).as_deref(), schedule, "{interval}")
+        assert_eq!(cron(interval).as_deref(), schedule, "{interval}");
     };
     check("5m", Some("*/5 * * * *"));
     check("25m", Some("*/20 * * * *"));

@@ -1,6 +1,7 @@
 //! Stories, on both clusters.
 
 mod copied;
+mod many;
 mod recovery;
 mod replicated;
 mod roles;
