@@ -14,6 +14,7 @@ pub mod undo;
 pub mod unsupported;
 
 use crate::decide::plan::{Path, Plan};
+use crate::ledger::substance;
 use crate::status::{self, Telling};
 use crate::why::Wait;
 use crate::words::{GroupWords as _, Words as _};
@@ -250,11 +251,13 @@ fn primary(world: &World, now: Timestamp, plan: &mut Plan) -> Option<restore::Ou
     }
     let mut sorted = Sorted::of(world, plan);
     undo::leavers(world, now, plan, &mut sorted);
-    records::keep(world, now, plan, &sorted);
-    replicated::primary(world, now, plan, &sorted.replicated);
+    // Taken once: it reads every claim of the group.
+    let wanted = substance(&records::record(world));
+    records::keep(world, now, plan, &sorted, &wanted);
+    replicated::primary(world, now, plan, &sorted.replicated, &wanted);
     copied::primary(world, now, plan, &sorted.copied);
     receive::stop_as_primary(world, now, plan);
-    records::archive(world, now, plan, &sorted);
+    records::archive(world, now, plan, &sorted, &wanted);
     Some(outcome)
 }
 

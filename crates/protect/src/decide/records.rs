@@ -118,7 +118,7 @@ fn due(state: Option<&StoreState>, now: Timestamp) -> bool {
 
 /// Writes the record where it is not up to date. While claims are on their way into protection it waits for them: a record never loses a
 /// claim for a moment.
-pub fn keep(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>) {
+pub fn keep(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>, wanted: &str) {
     let mut probe = Plan::default();
     let on_the_way = sorted.replicated.iter().any(|(claim, way)| {
         claim.claim.is_bound() && !crate::decide::undo::protect(world, now, &mut probe, claim, way.path)
@@ -130,8 +130,7 @@ pub fn keep(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>)
         plan.wait(Wait::Superseded(epoch));
         return;
     }
-    let wanted = substance(&record(world));
-    let standings = standings(world, &wanted);
+    let standings = standings(world, wanted);
     let needed = standings.iter().any(|(name, standing)| {
         matches!(standing, Standing::Writing | Standing::Failed(_)) && due(world.stores.get(name), now)
     });
@@ -225,12 +224,11 @@ fn is_archived(claim: &Claim) -> bool {
 }
 
 /// Notes on claims and volumes that they are recorded, once every store has them.
-pub fn archive(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>) {
+pub fn archive(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>, wanted: &str) {
     if !plan.effects.is_empty() || world.store_names().is_empty() {
         return;
     }
-    let wanted = substance(&record(world));
-    if !standings(world, &wanted).iter().all(|(_, standing)| *standing == Standing::Has) {
+    if !standings(world, wanted).iter().all(|(_, standing)| *standing == Standing::Has) {
         return;
     }
     for (claim, way) in &sorted.replicated {

@@ -3,7 +3,6 @@
 
 use crate::decide::plan::{Path, Plan, Said};
 use crate::decide::{Effect, classify::Way, records, undo};
-use crate::ledger::substance;
 use crate::status;
 use crate::why::Wait;
 use crate::words::{ClaimWords as _, Words as _};
@@ -78,11 +77,10 @@ pub fn word(replication: &VolumeReplication, role: &ReplicationState) -> Word {
 }
 
 /// A primary's claims whose storage replicates, or is shared.
-pub fn primary(world: &World, now: Timestamp, plan: &mut Plan, claims: &[(&Claim, Way)]) {
-    let wanted = substance(&records::record(world));
-    let recorded = records::tried(world, &wanted);
+pub fn primary(world: &World, now: Timestamp, plan: &mut Plan, claims: &[(&Claim, Way)], wanted: &str) {
+    let recorded = records::tried(world, wanted);
     for (claim, way) in claims {
-        one(world, now, plan, claim, way, &wanted, recorded);
+        one(world, now, plan, claim, way, wanted, recorded);
     }
 }
 

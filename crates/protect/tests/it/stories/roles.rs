@@ -16,7 +16,7 @@ on_both!(
             |epoch: serde_json::Value| json!({"metadata": {"annotations": {annotations::EPOCH: epoch}}});
         scene
             .group("web", "primary", |group| {
-                group["metadata"]["annotations"] = json!({annotations::EPOCH: "5"})
+                group["metadata"]["annotations"] = json!({annotations::EPOCH: "5"});
             })
             .await;
         let group = scene.state("web", "Primary").await;

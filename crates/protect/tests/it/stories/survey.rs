@@ -46,8 +46,8 @@ async fn d35_a_survey_is_in_order_and_written_once() {
     };
     let told = cluster.until(&configs, "local", processed).await.unwrap();
     let status = told.status.clone().unwrap();
-    assert_eq!(status.storage_classes, [scene.mark.clone()]);
-    assert_eq!(status.volume_replication_classes, [scene.mark.clone()]);
+    assert_eq!(status.storage_classes, [scene.mark.as_str()]);
+    assert_eq!(status.volume_replication_classes, [scene.mark.as_str()]);
     // Nothing has changed an hour later.
     tokio::time::sleep(std::time::Duration::from_secs(3600)).await;
     let later = configs.get("local").await.unwrap();
