@@ -76,12 +76,9 @@ async fn serve(client: kube::Client, setup: Setup, stop: CancellationToken) {
     let clock = Clock::system();
     let ledger = Arc::new(Stores::new(clock.clone()));
     while !stop.is_cancelled() {
-        let known = match kinds(&client).await {
-            Ok(known) => known,
-            Err(_) => {
-                tokio::time::sleep(Duration::from_secs(2)).await;
-                continue;
-            }
+        let Ok(known) = kinds(&client).await else {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            continue;
         };
         let protector = protector(
             client.clone(),
