@@ -26,6 +26,7 @@ device-classes:
 
 const MOUNTS: &str = "/run/lifeboat-mounts";
 
+#[expect(clippy::disallowed_methods, reason = "a test is the outside: it starts processes")]
 fn run(argv: &[&str]) -> String {
     let output = Command::new(argv[0]).args(&argv[1..]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -63,7 +64,7 @@ impl Node {
         };
         let (client, clock) = (cluster.client(), cluster.clock());
         let work = async move {
-            agent(client, clock, Default::default(), parts, config).run(std::future::pending()).await
+            agent(client, clock, Default::default(), parts, config).run(std::future::pending()).await;
         };
         Self { cluster, ground, storage, _agent: Task::spawn(work) }
     }

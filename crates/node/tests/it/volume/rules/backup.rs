@@ -175,7 +175,7 @@ fn backing_it_up() {
                     message: String::new(),
                     observed_generation: None,
                     last_transition_time: ago(1),
-                })
+                });
             });
         },
         "Release",

@@ -95,7 +95,7 @@ pub(super) fn snapshot(world: &mut World, change: impl FnOnce(&mut SnapshotStatu
 
 pub(super) fn note(world: &mut World, key: &str, value: &str) {
     edit(world, |volume| {
-        drop(volume.metadata.annotations.get_or_insert_default().insert(key.into(), value.into()))
+        drop(volume.metadata.annotations.get_or_insert_default().insert(key.into(), value.into()));
     });
 }
 
