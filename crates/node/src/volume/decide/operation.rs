@@ -55,10 +55,7 @@ pub(super) fn advance<'a>(
         return next(begin(world, operation, told));
     };
     match &job.outcome {
-        None => next(
-            Decision::wait_until(VolumeWhy::Moving(operation), now + HEARTBEAT)
-                .showing(told.moving(&job.progress).done()),
-        ),
+        None => next(moving(world, operation, told, &job.progress, now)),
         Some((ended, Ok(moved))) => Stand::Moved(moved, *ended, job.progress),
         Some((ended, Err(error))) if error.is_transient() => next(again(world, told, error, *ended, now)),
         Some((_, Err(error))) => {
@@ -69,6 +66,22 @@ pub(super) fn advance<'a>(
             let shown = told.failed(code, &error.to_string()).done();
             next(Decision::wait(VolumeWhy::Failed(error.to_string())).showing(shown))
         }
+    }
+}
+
+/// Bytes are moving: said at every heartbeat, and not more often.
+fn moving(
+    world: &World,
+    operation: SnapshotOperation,
+    told: Telling,
+    progress: &Progress,
+    now: Timestamp,
+) -> VolumeDecision {
+    let last = world.volume.snapshot().and_then(|snapshot| snapshot.heartbeat_time.as_ref());
+    let why = VolumeWhy::Moving(operation);
+    match last.map(|last| last.0 + HEARTBEAT).filter(|due| now < *due) {
+        Some(due) => Decision::wait_until(why, due).showing(told.done()),
+        None => Decision::wait_until(why, now + HEARTBEAT).showing(told.moving(progress).done()),
     }
 }
 

@@ -1,6 +1,8 @@
 //! A death at every effect: of the API server's writes, of the disks' changes, of the store's.
 
-use super::ground::{Ground, create, delete, gone, in_phase, made, released_by_node, stand_in, volumes};
+use super::ground::{
+    Ground, create, delete, gone, grown, in_phase, made, released_by_node, stand_in, volumes,
+};
 use kube::api::{Patch, PatchParams};
 use lifeboat_api::topolvm::{LogicalVolume, SnapshotPhase};
 use lifeboat_node::volume::may_publish;
@@ -63,6 +65,7 @@ async fn a_volumes_life_survives_a_death_at_every_effect() {
             made(&cluster, &ground.name("pvc-1")).await;
             let more = Patch::Merge(json!({"spec": {"size": "128Mi"}}));
             volumes(&cluster).patch(&ground.name("pvc-1"), &PatchParams::default(), &more).await.unwrap();
+            grown(&cluster, &ground.name("pvc-1"), 128 << 20).await;
             delete(&cluster, &ground.name("pvc-1")).await;
             gone(&cluster, &ground.name("pvc-1")).await;
         })

@@ -342,3 +342,12 @@ pub async fn released_by_node(cluster: &Cluster, name: &str) {
     };
     cluster.until(&volumes(cluster), name, is).await;
 }
+
+/// The volume has so many bytes, and says so.
+pub async fn grown(cluster: &Cluster, name: &str, bytes: u64) {
+    let size = Some(Quantity(bytes.to_string()));
+    let is = |volume: Option<&LogicalVolume>| {
+        volume.and_then(|volume| volume.status.as_ref()).is_some_and(|status| status.current_size == size)
+    };
+    cluster.until(&volumes(cluster), name, is).await;
+}

@@ -1,9 +1,9 @@
 //! What a user sees: on the embedded server and on a real one, on real files and a real repository.
 
 use super::ground::{
-    CANARY, Ground, create, delete, gone, in_phase, made, note, released_by_node, snapshot, stand_in, volumes,
+    CANARY, Ground, create, delete, gone, grown, in_phase, made, note, released_by_node, snapshot, stand_in,
+    volumes,
 };
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::api::{Patch, PatchParams};
 use lifeboat_api::annotations::{self, parameters};
 use lifeboat_api::topolvm::SnapshotPhase;
@@ -41,11 +41,7 @@ on_both!(
         assert!(ground.files("n1", &uid).is_some());
         let more = Patch::Merge(json!({"spec": {"size": "128Mi"}}));
         volumes(cluster).patch(&ground.name("pvc-1"), &PatchParams::default(), &more).await.unwrap();
-        let size = Some(Quantity((128 << 20).to_string()));
-        let is = |volume: Option<&lifeboat_api::topolvm::LogicalVolume>| {
-            volume.and_then(|volume| volume.status.as_ref()).is_some_and(|status| status.current_size == size)
-        };
-        cluster.until(&volumes(cluster), &ground.name("pvc-1"), is).await;
+        grown(cluster, &ground.name("pvc-1"), 128 << 20).await;
         delete(cluster, &ground.name("pvc-1")).await;
         gone(cluster, &ground.name("pvc-1")).await;
         assert!(ground.volumes("n1").is_empty());

@@ -87,6 +87,16 @@ fn backing_it_up() {
         &format!("wait Moving +10s | {found}"),
     );
     check(
+        "and says so no more often than that",
+        backing_up(),
+        |w| {
+            mounted(w);
+            running(w, "n1/b", 4);
+            job(w, SnapshotOperation::Backup, None);
+        },
+        &format!("wait Moving +6s | {found}"),
+    );
+    check(
         "unmount after success",
         backing_up(),
         |w| {
