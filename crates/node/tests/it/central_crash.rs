@@ -116,6 +116,7 @@ fn story(name: &str) -> CrashStory<Beside> {
         .expects(Kind::Api)
         .invariant("sound", sound)
         .ends_may_differ()
+        .order_may_differ()
         .quiet_for(Duration::from_secs(30))
 }
 

@@ -45,6 +45,7 @@ fn story(name: &str) -> CrashStory<Ground> {
         .controller(run)
         .expects(Kind::Api)
         .expects(Kind::Lvm)
+        .order_may_differ()
         .invariant("what is published is complete", what_is_published_is_complete)
 }
 
