@@ -1,39 +1,9 @@
-//! Snapshots that share blocks, on filesystems in a file: XFS and btrfs where the machine has loop devices and the tools.
+//! Snapshots that share blocks, on XFS and btrfs.
 
 use crate::{suite, trees};
 use lifeboat_lvm::{Access, AccessMode, Directories, DirectoryClass, Lvm};
-use lifeboat_reference::skip;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-
-/// A filesystem in a file, unmounted when dropped.
-struct Mounted {
-    folder: tempfile::TempDir,
-}
-
-impl Mounted {
-    fn new(make: &str) -> Result<Self, String> {
-        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let image = folder.path().join("image");
-        let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;
-        file.set_len(512 << 20).map_err(|error| error.to_string())?;
-        std::fs::create_dir(folder.path().join("at")).map_err(|error| error.to_string())?;
-        run(make, &["-q".as_ref(), image.as_ref()])?;
-        let mounted = Self { folder };
-        run("mount", &["-o".as_ref(), "loop".as_ref(), image.as_ref(), mounted.at().as_ref()])?;
-        Ok(mounted)
-    }
-
-    fn at(&self) -> PathBuf {
-        self.folder.path().join("at")
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = run("umount", &[self.at().as_ref()]);
-    }
-}
 
 fn run(program: &str, arguments: &[&Path]) -> Result<(), String> {
     let output =
@@ -42,14 +12,6 @@ fn run(program: &str, arguments: &[&Path]) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr)))
-}
-
-async fn shares_blocks(test: &str, make: &str) {
-    let mounted = match Mounted::new(make) {
-        Ok(mounted) => mounted,
-        Err(reason) => return skip(test, reason),
-    };
-    story(&mounted.at()).await;
 }
 
 async fn story(at: &Path) {
@@ -68,16 +30,6 @@ async fn story(at: &Path) {
     assert_eq!(trees::describe(&copy), trees::describe(&source));
     std::fs::write(source.join("large"), "short").unwrap();
     assert_eq!(std::fs::metadata(copy.join("large")).unwrap().len(), 100 << 20);
-}
-
-#[tokio::test]
-async fn snapshots_share_blocks_on_xfs() {
-    shares_blocks("snapshots_share_blocks_on_xfs", "mkfs.xfs").await;
-}
-
-#[tokio::test]
-async fn snapshots_share_blocks_on_btrfs() {
-    shares_blocks("snapshots_share_blocks_on_btrfs", "mkfs.btrfs").await;
 }
 
 async fn in_the_machine(make: &str) {
