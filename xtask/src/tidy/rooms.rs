@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::shell;
 
 /// The rooms in reading order: a crate may use what stands above it, never what stands below.
-const ROOMS: [&str; 21] = [
+const ROOMS: [&str; 27] = [
     "lifeboat-api",
     "lifeboat-engine",
     "lifeboat-schema",
@@ -16,14 +16,18 @@ const ROOMS: [&str; 21] = [
     "lifeboat-apiserver",
     "lifeboat-lvm",
     "lifeboat-store",
+    "lifeboat-s3",
     "lifeboat-mover",
     "lifeboat-stream",
     "lifeboat-records",
     "lifeboat-binder",
     "lifeboat-node",
+    "lifeboat-replicate",
+    "lifeboat-mirror",
     "lifeboat-protect",
     "lifeboat-fleet",
     "lifeboat-hub",
+    "lifeboat-runner",
     "lifeboat-sim",
     "lifeboat-reference",
     "lifeboat-vm",
@@ -37,7 +41,7 @@ const FOR_TESTS: [&str; 5] =
     ["lifeboat-apiserver", "lifeboat-reference", "lifeboat-sim", "lifeboat-testbed", "lifeboat-vm"];
 
 /// Rooms that must not know others, beyond the order: the one in front must not use those behind it.
-const STRANGERS: [(&str, &[&str]); 11] = [
+const STRANGERS: [(&str, &[&str]); 12] = [
     ("lifeboat-schema", &["lifeboat-engine", "lifeboat-api"]),
     ("lifeboat-kinds", &["lifeboat-engine"]),
     ("lifeboat-apiserver", &["lifeboat-engine"]),
@@ -46,8 +50,9 @@ const STRANGERS: [(&str, &[&str]); 11] = [
     ("lifeboat-store", &["lifeboat-api", "lifeboat-engine", "lifeboat-apiserver", "lifeboat-lvm"]),
     ("lifeboat-stream", &["lifeboat-api", "lifeboat-engine", "lifeboat-apiserver"]),
     ("lifeboat-binder", &["lifeboat-lvm", "lifeboat-mover", "lifeboat-records"]),
-    ("lifeboat-protect", &["lifeboat-binder", "lifeboat-node"]),
+    ("lifeboat-protect", &["lifeboat-binder", "lifeboat-node", "lifeboat-replicate", "lifeboat-mirror"]),
     ("lifeboat-fleet", &["lifeboat-protect", "lifeboat-binder", "lifeboat-node"]),
+    ("lifeboat-runner", &["lifeboat-protect", "lifeboat-binder", "lifeboat-node", "lifeboat-hub"]),
     (
         "lifeboat-hub",
         &["lifeboat-protect", "lifeboat-binder", "lifeboat-node", "lifeboat-lvm", "lifeboat-mover"],

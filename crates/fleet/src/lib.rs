@@ -1,0 +1,1 @@
+//! Carries intent to clusters and observations back: ManifestWork, ManagedClusterView.

@@ -1,0 +1,1 @@
+//! Where each application runs: DRPlacementControl, DRPolicy, DRCluster.

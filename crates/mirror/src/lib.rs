@@ -1,0 +1,1 @@
+//! A storage driver that mirrors volumes between clusters, behind VolumeReplication.

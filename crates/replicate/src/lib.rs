@@ -1,0 +1,1 @@
+//! Carries out ReplicationSource and ReplicationDestination on the node that has the volume.

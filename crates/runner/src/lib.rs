@@ -1,0 +1,1 @@
+//! Starts the pods of an embedded cluster as child processes.

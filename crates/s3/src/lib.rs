@@ -1,0 +1,1 @@
+//! A small S3 server on loopback for embedded fleets.
