@@ -37,8 +37,14 @@ const ROOMS: [&str; 25] = [
 ];
 
 /// Rooms that any test may use, wherever its crate stands.
-const FOR_TESTS: [&str; 5] =
-    ["lifeboat-apiserver", "lifeboat-reference", "lifeboat-sim", "lifeboat-testbed", "lifeboat-vm"];
+const FOR_TESTS: [&str; 6] = [
+    "lifeboat-apiserver",
+    "lifeboat-reference",
+    "lifeboat-s3",
+    "lifeboat-sim",
+    "lifeboat-testbed",
+    "lifeboat-vm",
+];
 
 /// Rooms that must not know others, beyond the order: the one in front must not use those behind it.
 const STRANGERS: [(&str, &[&str]); 12] = [

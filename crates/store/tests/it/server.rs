@@ -7,10 +7,8 @@ use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use s3s::auth::SimpleAuth;
-use s3s::dto::*;
-use s3s::service::{S3Service, S3ServiceBuilder};
-use s3s::{S3, S3Request, S3Response, S3Result, s3_error};
+use lifeboat_s3::{Content, Credentials, Listed, S3Service};
+use s3s::{S3Result, s3_error};
 
 pub(crate) const BUCKET: &str = "backups";
 pub(crate) const ACCESS: &str = "access-canary";
@@ -76,9 +74,9 @@ impl Server {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(Mutex::new(State { page: 1000, ..State::default() }));
-        let mut builder = S3ServiceBuilder::new(Memory(state.clone()));
-        builder.set_auth(SimpleAuth::from_single(ACCESS, SECRET));
-        let service = builder.build();
+        let content: Arc<dyn Content> = Arc::new(Memory(state.clone()));
+        let credentials = Credentials { access_key: ACCESS.to_owned(), secret_key: SECRET.to_owned() };
+        let service = lifeboat_s3::service([(BUCKET.to_owned(), content)].into(), &credentials);
         let shared = state.clone();
         let task = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
@@ -196,114 +194,36 @@ async fn whole(
 
 struct Memory(Arc<Mutex<State>>);
 
-impl Memory {
-    fn bucket(name: &str) -> S3Result<()> {
-        if name == BUCKET { Ok(()) } else { Err(s3_error!(NoSuchBucket)) }
-    }
-
-    fn object(&self, bucket: &str, key: &str) -> S3Result<bytes::Bytes> {
-        Self::bucket(bucket)?;
+#[async_trait::async_trait]
+impl Content for Memory {
+    async fn get(&self, key: &str) -> S3Result<bytes::Bytes> {
         self.0.lock().unwrap().objects.get(key).cloned().ok_or_else(|| s3_error!(NoSuchKey))
     }
-}
 
-fn length(bytes: &bytes::Bytes) -> Option<i64> {
-    Some(bytes.len() as i64)
-}
-
-#[async_trait::async_trait]
-impl S3 for Memory {
-    async fn get_object(&self, request: S3Request<GetObjectInput>) -> S3Result<S3Response<GetObjectOutput>> {
-        let mut object = self.object(&request.input.bucket, &request.input.key)?;
-        let whole = object.len() as u64;
-        let mut content_range = None;
-        if let Some(range) = &request.input.range {
-            let range = range.check(whole)?;
-            content_range = Some(format!("bytes {}-{}/{whole}", range.start, range.end - 1));
-            object = object.slice(range.start as usize..range.end as usize);
-        }
-        let body = s3s::Body::from(object.clone());
-        Ok(S3Response::new(GetObjectOutput {
-            content_length: length(&object),
-            content_range,
-            body: Some(body.into()),
-            ..Default::default()
-        }))
+    async fn size(&self, key: &str) -> S3Result<u64> {
+        Ok(self.get(key).await?.len() as u64)
     }
 
-    async fn head_object(
-        &self,
-        request: S3Request<HeadObjectInput>,
-    ) -> S3Result<S3Response<HeadObjectOutput>> {
-        let object = self.object(&request.input.bucket, &request.input.key)?;
-        Ok(S3Response::new(HeadObjectOutput { content_length: length(&object), ..Default::default() }))
-    }
-
-    async fn put_object(&self, request: S3Request<PutObjectInput>) -> S3Result<S3Response<PutObjectOutput>> {
-        use futures::StreamExt as _;
-        Self::bucket(&request.input.bucket)?;
-        let mut content = bytes::BytesMut::new();
-        if let Some(mut body) = request.input.body {
-            while let Some(part) = body.next().await {
-                content.extend_from_slice(&part.map_err(|_| s3_error!(IncompleteBody))?);
-            }
-        }
+    async fn put(&self, key: &str, content: bytes::Bytes, free: bool) -> S3Result<()> {
         let mut state = self.0.lock().unwrap();
-        if request.input.if_none_match.is_some() && state.objects.contains_key(&request.input.key) {
+        if free && state.objects.contains_key(key) {
             return Err(s3_error!(PreconditionFailed));
         }
-        state.objects.insert(request.input.key, content.freeze());
-        Ok(S3Response::new(PutObjectOutput::default()))
+        state.objects.insert(key.to_owned(), content);
+        Ok(())
     }
 
-    async fn delete_object(
-        &self,
-        request: S3Request<DeleteObjectInput>,
-    ) -> S3Result<S3Response<DeleteObjectOutput>> {
-        Self::bucket(&request.input.bucket)?;
-        self.0.lock().unwrap().objects.remove(&request.input.key);
-        Ok(S3Response::new(DeleteObjectOutput::default()))
+    async fn delete(&self, key: &str) -> S3Result<()> {
+        self.0.lock().unwrap().objects.remove(key);
+        Ok(())
     }
 
-    async fn delete_objects(
-        &self,
-        request: S3Request<DeleteObjectsInput>,
-    ) -> S3Result<S3Response<DeleteObjectsOutput>> {
-        Self::bucket(&request.input.bucket)?;
-        for object in request.input.delete.objects {
-            self.0.lock().unwrap().objects.remove(&object.key);
-        }
-        Ok(S3Response::new(DeleteObjectsOutput::default()))
-    }
-
-    async fn list_objects_v2(
-        &self,
-        request: S3Request<ListObjectsV2Input>,
-    ) -> S3Result<S3Response<ListObjectsV2Output>> {
-        Self::bucket(&request.input.bucket)?;
+    async fn list(&self, prefix: &str, after: &str, most: usize) -> S3Result<Listed> {
         let state = self.0.lock().unwrap();
-        let prefix = request.input.prefix.unwrap_or_default();
-        let after = request.input.continuation_token.unwrap_or_default();
         let mut found =
-            state.objects.iter().filter(|(key, _)| key.starts_with(&prefix) && key.as_str() > after.as_str());
-        let contents: Vec<_> = found
-            .by_ref()
-            .take(state.page)
-            .map(|(key, content)| Object {
-                key: Some(key.clone()),
-                size: length(content),
-                ..Default::default()
-            })
-            .collect();
-        let truncated = found.next().is_some();
-        let next = contents.last().and_then(|object| object.key.clone()).filter(|_| truncated);
-        Ok(S3Response::new(ListObjectsV2Output {
-            key_count: Some(contents.len() as i32),
-            contents: Some(contents),
-            is_truncated: Some(truncated),
-            next_continuation_token: next,
-            prefix: Some(prefix),
-            ..Default::default()
-        }))
+            state.objects.iter().filter(|(key, _)| key.starts_with(prefix) && key.as_str() > after);
+        let page = most.min(state.page);
+        let objects = found.by_ref().take(page).map(|(key, content)| (key.clone(), content.len() as u64));
+        Ok(Listed { objects: objects.collect(), more: found.next().is_some() })
     }
 }
