@@ -1,0 +1,1 @@
+//! The controller of DRCluster: whether a cluster can be used, fences and maintenance modes.

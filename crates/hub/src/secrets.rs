@@ -1,0 +1,1 @@
+//! Secrets that clusters need: keys of object stores and of movers.

@@ -1,0 +1,323 @@
+//! ManagedClusterViews: what is on a managed cluster, as its agent last told, and whether that is still true. Pure, but for [`ask`],
+//! [`stop_asking`] and [`Pulse`], which listens to the clusters' leases.
+//!
+//! A view alone does not say when it was seen: a dead cluster's last word stays in it. Freshness is the cluster's: where the agent's lease is renewed
+//! and the ManagedCluster is available, every view of that agent is current. An agent of ours adds the condition `Observed` with the time at which it
+//! saw what the view holds; others do not, and are believed as long as their cluster is available.
+
+use crate::words::{Words as _, pairs};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::ObjectMeta;
+use lifeboat_api::cluster::ManagedCluster;
+use lifeboat_api::conditions::fleet;
+use lifeboat_api::labels;
+use lifeboat_api::view::{ManagedClusterView, ManagedClusterViewSpec, ViewScope};
+use lifeboat_engine::conditions::find;
+use lifeboat_engine::{Clock, EffectError, ObjectKey, Objects};
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Condition of a view by which our agent tells when it saw what the view holds.
+pub const TYPE_OBSERVED: &str = "Observed";
+/// Reason of [`TYPE_OBSERVED`].
+pub const REASON_SEEN: &str = "Seen";
+/// Name of the lease that an agent renews in its cluster's namespace.
+pub const LEASE: &str = "managed-cluster-lease";
+/// How many lease durations a cluster may be silent where the lease does not say how long it is good for, as OCM has it.
+const GRACE: i64 = 5;
+
+/// Name of a view: `<name>-<namespace>-<type>-mcv`, without the namespace where there is none.
+pub fn name(name: &str, namespace: &str, type_: &str) -> String {
+    match namespace.is_empty() {
+        true => format!("{name}-{type_}-mcv"),
+        false => format!("{name}-{namespace}-{type_}-mcv"),
+    }
+}
+
+/// A view that is to stand in the namespace of `cluster`, for one object of a kind.
+pub fn view<K: kube::Resource<DynamicType = ()>>(
+    cluster: &str,
+    name: String,
+    object: &ObjectKey,
+    notes: BTreeMap<String, String>,
+) -> ManagedClusterView {
+    let named = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let scope = ViewScope {
+        api_group: named(&K::group(&())),
+        version: named(&K::version(&())),
+        kind: named(&K::kind(&())),
+        resource: None,
+        name: named(&object.name),
+        namespace: named(&object.namespace),
+        update_interval_seconds: None,
+    };
+    ManagedClusterView {
+        metadata: ObjectMeta {
+            name: Some(name),
+            namespace: Some(cluster.to_owned()),
+            labels: Some(pairs([(labels::CREATED_BY_RAMEN, labels::CREATED_BY_RAMEN_VALUE)])),
+            annotations: Some(notes),
+            ..ObjectMeta::default()
+        },
+        spec: ManagedClusterViewSpec { scope: Some(scope) },
+        status: None,
+    }
+}
+
+/// What a view holds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Seen<K> {
+    /// There is no view, or nobody has answered it.
+    NotYet,
+    /// The object is not there.
+    Absent,
+    /// The object, as it was seen.
+    Found(Arc<K>),
+    /// It could not be looked at, and why.
+    Failed(String),
+}
+
+impl<K> Seen<K> {
+    /// The object.
+    pub fn found(&self) -> Option<&Arc<K>> {
+        match self {
+            Self::Found(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// Whether it is known if the object is there.
+    pub fn is_answer(&self) -> bool {
+        matches!(self, Self::Absent | Self::Found(_))
+    }
+}
+
+/// Reads a view.
+pub fn seen<K: DeserializeOwned>(view: Option<&ManagedClusterView>) -> Seen<K> {
+    let Some(status) = view.and_then(|view| view.status.as_ref()) else { return Seen::NotYet };
+    let Some(processing) = find(&status.conditions, fleet::TYPE_VIEW_PROCESSING) else { return Seen::NotYet };
+    if processing.status != "True" {
+        // OCM's agent gives the reader's own words, which end so where the object does not exist.
+        let absent = processing.reason == fleet::REASON_VIEW_GET_RESOURCE_FAILED
+            && processing.message.trim_end().ends_with("not found");
+        return if absent { Seen::Absent } else { Seen::Failed(processing.message.clone()) };
+    }
+    match &status.result {
+        Some(result) => match serde_json::from_value(result.0.clone()) {
+            Ok(object) => Seen::Found(Arc::new(object)),
+            Err(error) => Seen::Failed(format!("what was seen cannot be read: {error}")),
+        },
+        None => Seen::NotYet,
+    }
+}
+
+/// When our agent saw what a view holds; other agents do not tell.
+pub fn seen_at(view: &ManagedClusterView) -> Option<Timestamp> {
+    let observed = find(&view.status.as_ref()?.conditions, TYPE_OBSERVED)?;
+    (observed.reason == REASON_SEEN).then_some(observed.last_transition_time.0)
+}
+
+/// Whether what is known of a cluster is true now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// Its agent has been heard of lately: what its views hold is current.
+    Fresh,
+    /// It has not been heard of; what its views hold was true once.
+    Silent(String),
+}
+
+impl Reach {
+    /// Whether what is known is current.
+    pub fn is_fresh(&self) -> bool {
+        *self == Self::Fresh
+    }
+}
+
+/// Judges a cluster: its ManagedCluster must be available, and its lease, where the hub has seen one, renewed in time by the hub's own clock.
+pub fn reach(name: &str, cluster: Option<&ManagedCluster>, pulse: Option<&Beat>, now: Timestamp) -> Reach {
+    let Some(cluster) = cluster else {
+        return Reach::Silent(format!("cluster {name} has not joined this hub"));
+    };
+    if cluster.is_going() {
+        return Reach::Silent(format!("cluster {name} is being removed from this hub"));
+    }
+    let conditions = cluster.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    match find(conditions, fleet::TYPE_CLUSTER_AVAILABLE) {
+        Some(available) if available.status == "True" => {}
+        Some(available) => {
+            let since = available.last_transition_time.0;
+            return Reach::Silent(format!("cluster {name} is not available since {since}"));
+        }
+        None => return Reach::Silent(format!("cluster {name} has never been available")),
+    }
+    let Some(beat) = pulse else { return Reach::Fresh };
+    let usual = i64::from(cluster.spec.lease_duration_seconds.filter(|seconds| *seconds > 0).unwrap_or(60));
+    let good_for = beat.good_for.unwrap_or(usual * GRACE);
+    let until = beat.heard.checked_add(SignedDuration::from_secs(good_for)).unwrap_or(Timestamp::MAX);
+    match now <= until {
+        true => Reach::Fresh,
+        false => Reach::Silent(format!("cluster {name} has not been heard of since {}", beat.heard)),
+    }
+}
+
+/// The last sign of life of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beat {
+    /// When the hub noticed it, by the hub's clock: the cluster's own may be wrong.
+    pub heard: Timestamp,
+    /// For how many seconds it is good, where the lease says so.
+    pub good_for: Option<i64>,
+}
+
+/// Listens to the leases of all clusters; clones share what they heard.
+#[derive(Clone, Default)]
+pub struct Pulse {
+    beats: Arc<Mutex<BTreeMap<String, Beat>>>,
+}
+
+impl Pulse {
+    /// Listens from now on.
+    pub fn of(leases: &Objects<Lease>, clock: Clock) -> Self {
+        let pulse = Self::default();
+        let beats = pulse.beats.clone();
+        leases.listen(move |change| {
+            let lease = change.latest();
+            if lease.name() != LEASE {
+                return;
+            }
+            let renewed = |lease: &Lease| lease.spec.as_ref().and_then(|spec| spec.renew_time.clone());
+            let mut beats = beats.lock();
+            match (&change.old, &change.new) {
+                (_, None) => drop(beats.remove(lease.space())),
+                (Some(old), Some(new)) if renewed(old) == renewed(new) => {}
+                (_, Some(new)) => {
+                    let good_for = new.spec.as_ref().and_then(|spec| spec.lease_duration_seconds);
+                    let beat = Beat { heard: clock.now(), good_for: good_for.map(i64::from) };
+                    beats.insert(new.space().to_owned(), beat);
+                }
+            }
+        });
+        pulse
+    }
+
+    /// The last sign of life of a cluster, where it has a lease.
+    pub fn of_cluster(&self, name: &str) -> Option<Beat> {
+        self.beats.lock().get(name).cloned()
+    }
+}
+
+/// Makes a view, or points it at what is wanted.
+///
+/// # Errors
+/// Stale when it has changed meanwhile; the cache then has the new version.
+pub async fn ask(
+    views: &Objects<ManagedClusterView>,
+    wanted: &ManagedClusterView,
+) -> Result<(), EffectError> {
+    let key = ObjectKey::of(wanted);
+    let Some(known) = views.get(&key) else { return views.create(wanted).await.map(drop) };
+    if asks(&known, wanted) {
+        return Ok(());
+    }
+    let mut metadata = known.guard();
+    metadata["annotations"] = serde_json::json!(wanted.metadata.annotations);
+    metadata["labels"] = serde_json::json!(wanted.metadata.labels);
+    let patch = serde_json::json!({ "metadata": metadata, "spec": wanted.spec });
+    views.patch(&key, &kube::api::Patch::Merge(patch)).await.map(drop)
+}
+
+/// Whether a view asks for what is wanted, for whom it is wanted.
+pub fn asks(known: &ManagedClusterView, wanted: &ManagedClusterView) -> bool {
+    let same = |scope: &Option<ViewScope>| {
+        scope.clone().map(|scope| ViewScope { update_interval_seconds: None, resource: None, ..scope })
+    };
+    let notes = wanted.metadata.annotations.iter().flatten();
+    same(&known.spec.scope) == same(&wanted.spec.scope)
+        && notes.into_iter().all(|(key, value)| known.note(key) == Some(value))
+}
+
+/// Deletes a view.
+///
+/// # Errors
+/// Stale when it has changed meanwhile; the cache then has the new version.
+pub async fn stop_asking(views: &Objects<ManagedClusterView>, key: &ObjectKey) -> Result<(), EffectError> {
+    match views.get(key) {
+        Some(known) if !known.is_going() => views.delete(&known).await,
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::json;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn cluster(available: &str) -> ManagedCluster {
+        serde_json::from_value(json!({
+            "metadata": { "name": "east" }, "spec": { "leaseDurationSeconds": 10 },
+            "status": { "conditions": [{
+                "type": fleet::TYPE_CLUSTER_AVAILABLE, "status": available, "reason": "r", "message": "",
+                "lastTransitionTime": "2030-01-01T00:00:00Z",
+            }] },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_cluster_is_believed_only_while_it_is_heard_of() {
+        let check =
+            |cluster: Option<ManagedCluster>, beat: Option<(i64, Option<i64>)>, now: i64, fresh: bool| {
+                let beat = beat.map(|(heard, good_for)| Beat { heard: at(heard), good_for });
+                let judged = reach("east", cluster.as_ref(), beat.as_ref(), at(now));
+                assert_eq!(judged.is_fresh(), fresh, "{judged:?}");
+            };
+        check(None, None, 0, false);
+        check(Some(cluster("Unknown")), None, 0, false);
+        check(Some(cluster("False")), Some((0, None)), 0, false);
+        check(Some(cluster("True")), None, 10_000, true);
+        check(Some(cluster("True")), Some((100, None)), 150, true);
+        check(Some(cluster("True")), Some((100, None)), 151, false);
+        check(Some(cluster("True")), Some((100, Some(3))), 103, true);
+        check(Some(cluster("True")), Some((100, Some(3))), 104, false);
+    }
+
+    #[test]
+    fn a_view_tells_apart_absent_failed_and_unanswered() {
+        let check = |status: serde_json::Value, expected: fn(&Seen<ConfigMap>) -> bool| {
+            let view: ManagedClusterView =
+                serde_json::from_value(json!({ "metadata": {}, "spec": {}, "status": status })).unwrap();
+            let read = seen::<ConfigMap>(Some(&view));
+            assert!(expected(&read), "{read:?}");
+        };
+        let said = |status: &str, reason: &str, message: &str| {
+            json!([{
+                "type": "Processing", "status": status, "reason": reason, "message": message,
+                "lastTransitionTime": "2030-01-01T00:00:00Z",
+            }])
+        };
+        assert_eq!(seen::<ConfigMap>(None), Seen::NotYet);
+        check(json!({}), |seen| *seen == Seen::NotYet);
+        let found = said("True", fleet::REASON_VIEW_GET_RESOURCE, "Watching resources successfully");
+        check(json!({ "conditions": found.clone() }), |seen| *seen == Seen::NotYet);
+        check(json!({ "conditions": found, "result": { "metadata": { "name": "a" } } }), |seen| {
+            seen.found().is_some_and(|map| map.name() == "a")
+        });
+        let failed = fleet::REASON_VIEW_GET_RESOURCE_FAILED;
+        let gone = "failed to get resource with err: configmaps \"a\" not found";
+        check(json!({ "conditions": said("False", failed, gone) }), |seen| *seen == Seen::Absent);
+        check(json!({ "conditions": said("False", failed, "forbidden") }), |seen| {
+            matches!(seen, Seen::Failed(_))
+        });
+        let unknown = "the server could not find the requested kind, not found";
+        let invalid = said("False", fleet::REASON_VIEW_GVK_INVALID, unknown);
+        check(json!({ "conditions": invalid }), |seen| matches!(seen, Seen::Failed(_)));
+    }
+}
