@@ -127,6 +127,8 @@ pub const VRG_GENERATION: &str = "ramendr.openshift.io/vrg-generation";
 pub const ROLL_BACK_TO: &str = "ramendr.openshift.io/roll-back-to";
 /// On a receiver: set by the mover; the image that its claim was brought back to. Ours, not known to peers.
 pub const ROLLED_BACK_TO: &str = "ramendr.openshift.io/rolled-back-to";
+/// On a sender: set by the user; "true" says that its volume may have been emptied on purpose. Ours, not known to peers.
+pub const MAY_BE_EMPTY: &str = "ramendr.openshift.io/may-be-empty";
 /// On an image: set by the group; the claim that it is an image of. Ours, not known to peers.
 pub const IMAGE_OF: &str = "ramendr.openshift.io/image-of";
 /// On a workload: set by a scale hook; how many replicas it had before.
@@ -174,6 +176,8 @@ pub const POLICY_TRIGGER_UPDATE: &str = "policy.open-cluster-management.io/trigg
 pub const CONFIG_SPEC_HASH: &str = "open-cluster-management.io/config-spec-hash";
 /// On an applied object: set by the agent; hash of the manifest it came from.
 pub const OBJECT_HASH: &str = "open-cluster-management.io/object-hash";
+/// On an object that the agent made: set by it with the object; uid of the record it is kept in. Ours, not known to peers.
+pub const MADE_BY_RECORD: &str = "open-cluster-management.io/made-by-record";
 
 // --- LogicalVolume ---
 

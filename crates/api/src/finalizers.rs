@@ -22,6 +22,8 @@ pub const PVC_VR: &str = "volumereplicationgroups.ramendr.openshift.io/pvc-vr-pr
 /// On a claim: by the group; until copying it by mover is ended.
 pub const PVC_VOLSYNC: &str = "volumereplicationgroups.ramendr.openshift.io/pvc-volsync-protection";
 
+/// On a receiver that writes into an application's claim: by our mover; until nothing writes there any more. Ours, not known to peers.
+pub const RECEIVER: &str = "volsync.backube/lifeboat-receiver";
 /// On a VolumeReplication: by csi-addons; until replication is disabled at the storage.
 pub const VOLUME_REPLICATION: &str = "replication.storage.openshift.io";
 /// On a claim: by csi-addons; while a VolumeReplication owns it.

@@ -118,6 +118,12 @@ pub const VOLSYNC_DO_NOT_DELETE: &str = "volsync.backube/do-not-delete";
 pub const CREATED_BY: &str = "app.kubernetes.io/created-by";
 /// Value of [`CREATED_BY`] on a mover's temporary objects.
 pub const CREATED_BY_VOLSYNC: &str = "volsync";
+/// Value of [`CREATED_BY`] on services and images of our own mover.
+pub const CREATED_BY_MOVER: &str = "lifeboat-replicate";
+/// On images of our own mover: the UID of the receiver that they were made for. Ours, not known to peers.
+pub const RECEIVER_UID: &str = "volsync.backube/receiver-uid";
+/// On images of our own mover: the name of the receiver that they were made for. Ours, not known to peers.
+pub const RECEIVER: &str = "volsync.backube/receiver";
 /// Value of [`CREATED_BY`] on LogicalVolumes.
 pub const CREATED_BY_TOPOLVM: &str = "topolvm-controller";
 

@@ -24,6 +24,19 @@ pub const EXECUTOR_LIFEBOAT: &str = "lifeboat";
 /// Key of `status.external` of a sender: the manual trigger whose copy the receiver has confirmed as complete and cut after the trigger.
 /// Ours, not known to peers.
 pub const EXTERNAL_ECHO: &str = "echo";
+/// Key of `status.external` of a sender or receiver: the newest complete copy, by a name that no other has. Ours, not known to peers.
+pub const EXTERNAL_GENERATION: &str = "generation";
+/// Key of `status.external` of a sender or receiver: when the newest complete copy was cut, by the sender's clock. Ours, not known to
+/// peers.
+pub const EXTERNAL_CUT: &str = "cut";
+/// Key of `status.external` of a sender or receiver: the epoch of the newest complete copy. Ours, not known to peers.
+pub const EXTERNAL_EPOCH: &str = "epoch";
+/// Key of `status.external` of a sender: bytes that crossed the wire for the newest complete copy. Ours, not known to peers.
+pub const EXTERNAL_BYTES_ON_WIRE: &str = "bytesOnWire";
+/// Key of `status.external` of a sender: bytes that had changed for the newest complete copy. Ours, not known to peers.
+pub const EXTERNAL_BYTES_CHANGED: &str = "bytesChanged";
+/// Key of `status.external` of a receiver: who was turned away since the newest complete copy, and why. Ours, not known to peers.
+pub const EXTERNAL_REFUSED: &str = "refused";
 
 /// Manual trigger of a sender that stops its schedule.
 pub const TRIGGER_PREPARE: &str = "PREPARE-FOR-FINAL-SYNC-STOP-SCHEDULING";
