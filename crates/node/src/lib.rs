@@ -17,8 +17,8 @@ pub mod snapshots;
 pub mod stores;
 pub mod volume;
 
-pub use disks::Look;
+pub use disks::{Disks, Look};
 pub use filesystems::LocalFilesystems;
 pub use handle::{Handle, NoHandle};
 pub use jobs::{JobView, Moved};
-pub use mounts::{CopyCare, Filesystems, Purpose};
+pub use mounts::{CopyCare, Filesystems, Mounts, Purpose};
