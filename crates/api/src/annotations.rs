@@ -13,6 +13,9 @@ pub const DRPC_NAMESPACE: &str = "drplacementcontrol.ramendr.openshift.io/drpc-n
 pub const DRPC_UID: &str = "drplacementcontrol.ramendr.openshift.io/drpc-uid";
 /// On works and views: set by the hub; name of the DRCluster they belong to.
 pub const DRCLUSTER_NAME: &str = "drcluster.ramendr.openshift.io/drcluster-name";
+/// On works that carry secrets: set by the hub; which versions of which secrets they carry, so that a change is noticed without reading them.
+/// Ours, not known to peers.
+pub const CARRIED_VERSIONS: &str = "ramendr.openshift.io/carried-versions";
 /// On views of classes: set by the hub; name of the cluster whose policies a change concerns.
 pub const DRPOLICY: &str = "drpolicy.ramendr.openshift.io";
 

@@ -8,6 +8,8 @@ pub const TYPE_FENCED: &str = "Fenced";
 pub const TYPE_CLEAN: &str = "Clean";
 /// DRCluster: whether the configured addresses are those of the nodes.
 pub const TYPE_CIDRS_VALIDATED: &str = "CIDRsValidated";
+/// DRCluster that is being deleted: what keeps it. Ours, not known to peers.
+pub const TYPE_DELETED: &str = "Deleted";
 /// DRClusterConfig: whether the survey of the cluster is done.
 pub const TYPE_PROCESSED: &str = "Processed";
 /// DRClusterConfig: whether the cluster reaches its object store.
@@ -15,6 +17,10 @@ pub const TYPE_REACHABLE: &str = "Reachable";
 /// MaintenanceMode: whether the storage is ready for a failover.
 pub const TYPE_FAILOVER_ACTIVATED: &str = "FailoverActivated";
 
+/// Deleted: somebody uses it.
+pub const REASON_IN_USE: &str = "InUse";
+/// Deleted: what was put on clusters for it is being taken back.
+pub const REASON_TAKING_BACK: &str = "TakingBack";
 /// Not looked at yet.
 pub const REASON_INITIALIZING: &str = "Initializing";
 /// Validated, CIDRsValidated and Processed: all is well.

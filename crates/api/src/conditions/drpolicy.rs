@@ -5,6 +5,11 @@ pub const TYPE_VALIDATED: &str = "Validated";
 /// Whether networks are alike on both clusters.
 pub const TYPE_NETWORK_ATTACHMENTS_VALIDATED: &str = "NetworkAttachmentsValidated";
 
+/// Policy that is being deleted: what keeps it. Ours, not known to peers.
+pub const TYPE_DELETED: &str = "Deleted";
+/// Deleted: somebody uses it.
+pub const REASON_IN_USE: &str = "InUse";
+
 /// Validated: it can.
 pub const REASON_SUCCEEDED: &str = "Succeeded";
 /// Validated: the request does not hold together.
