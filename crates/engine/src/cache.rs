@@ -212,7 +212,7 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
             if state.gone.contains(uid(&object)) {
                 return;
             }
-            self.put(&mut state, object)
+            self.put(&mut state, Arc::new(object))
         };
         self.tell(change);
     }
@@ -261,7 +261,7 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
             if !same && version(&object) <= state.position {
                 return;
             }
-            self.put(&mut state, object)
+            self.put(&mut state, Arc::new(object))
         };
         self.tell(change);
     }
@@ -286,8 +286,8 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
         self.state.write().unreadable.insert(key, why);
     }
 
-    /// A full picture at a version. `named` are the keys of all that exist, `objects` those whose version is news.
-    pub fn saw_all(&self, named: &BTreeSet<ObjectKey>, objects: Vec<K>, at: u64) {
+    /// A full picture at a version: the keys of all that exist, with those objects whose version is news.
+    pub fn saw_all(&self, picture: BTreeMap<ObjectKey, Option<Arc<K>>>, at: u64) {
         let _order = self.telling.lock();
         let changes: Vec<_> = {
             let mut state = self.state.write();
@@ -295,15 +295,15 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
                 .objects
                 .iter()
                 // What is newer than the picture is a write of ours that the picture could not have.
-                .filter(|(key, known)| !named.contains(key) && version(&***known) <= at)
+                .filter(|(key, known)| !picture.contains_key(key) && version(&***known) <= at)
                 .map(|(key, _)| key.clone())
                 .collect();
-            state.unreadable.retain(|key, _| named.contains(key));
+            state.unreadable.retain(|key, _| picture.contains_key(key));
             let mut changes: Vec<_> = missing.iter().map(|key| self.take(&mut state, key)).collect();
             // A deletion of ours that the picture still lacks is newer than it, and will come as an event.
             let mut still_gone = BTreeSet::new();
-            for object in objects {
-                match state.gone.take(uid(&object)) {
+            for object in picture.into_values().flatten() {
+                match state.gone.take(uid(&*object)) {
                     Some(uid) => drop(still_gone.insert(uid)),
                     None => changes.push(self.put(&mut state, object)),
                 }
@@ -318,12 +318,11 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
         }
     }
 
-    fn put(&self, state: &mut State<K>, object: K) -> Option<Change<K>> {
-        let key = ObjectKey::of(&object);
-        if state.objects.get(&key).is_some_and(|known| version(&**known) >= version(&object)) {
+    fn put(&self, state: &mut State<K>, new: Arc<K>) -> Option<Change<K>> {
+        let key = ObjectKey::of(&*new);
+        if state.objects.get(&key).is_some_and(|known| version(&**known) >= version(&*new)) {
             return None;
         }
-        let new = Arc::new(object);
         state.unreadable.remove(&key);
         let old = state.objects.insert(key.clone(), new.clone());
         self.reindex(&key, old.as_ref(), Some(&new));

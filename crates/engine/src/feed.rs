@@ -20,7 +20,7 @@ use kube::core::{Request, WatchEvent};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -94,6 +94,8 @@ const GRACE: Duration = Duration::from_secs(10);
 const REFUSALS: u32 = 5;
 
 type Raw = Box<RawValue>;
+/// All objects of a kind by key, with those that are news.
+type Picture<K> = BTreeMap<ObjectKey, Option<Arc<K>>>;
 type Events = BoxStream<'static, Result<WatchEvent<Raw>, kube::Error>>;
 
 #[derive(Deserialize)]
@@ -260,14 +262,18 @@ where
             }
             Err(error) => return Err(error.into()),
         };
-        let mut items = Vec::new();
+        let mut picture = BTreeMap::new();
         let at = loop {
             match tokio::time::timeout(self.settings.watch_for + GRACE, events.next()).await {
                 Err(_) | Ok(None) => return Err(Ended::Failed(ended_early())),
                 Ok(Some(Err(error))) => return Err(error.into()),
-                Ok(Some(Ok(WatchEvent::Added(item) | WatchEvent::Modified(item)))) => items.push(item),
+                Ok(Some(Ok(WatchEvent::Added(item) | WatchEvent::Modified(item)))) => {
+                    self.paint(&mut picture, &item);
+                }
                 // The picture takes a while on a large kind; what is deleted meanwhile is not in it.
-                Ok(Some(Ok(WatchEvent::Deleted(item)))) => forget(&mut items, &item),
+                Ok(Some(Ok(WatchEvent::Deleted(item)))) => {
+                    head(&item).and_then(|head| picture.remove(&head.key()));
+                }
                 Ok(Some(Ok(WatchEvent::Error(status)))) => return Err(kube::Error::Api(status).into()),
                 Ok(Some(Ok(WatchEvent::Bookmark(mark)))) => {
                     if mark.metadata.annotations.contains_key("k8s.io/initial-events-end") {
@@ -276,7 +282,7 @@ where
                 }
             }
         };
-        match self.take_picture(items, at, accept_old) {
+        match self.take_picture(picture, at, accept_old) {
             Some(old) => Err(old),
             None => Ok(events),
         }
@@ -290,7 +296,7 @@ where
             limit: Some(self.settings.page),
             ..ListParams::default()
         };
-        let mut items = Vec::new();
+        let mut picture = BTreeMap::new();
         let at = loop {
             let request = match self.request().list(&params) {
                 Ok(request) => request,
@@ -300,30 +306,29 @@ where
                 Ok(page) => page,
                 Err(error) => return error.into(),
             };
-            items.extend(page.items);
+            page.items.iter().for_each(|item| self.paint(&mut picture, item));
             if page.metadata.next.is_empty() {
                 break parse_version(Some(&page.metadata.resource_version));
             }
             params.continue_token = Some(page.metadata.next);
         };
-        self.take_picture(items, at, accept_old).unwrap_or(Ended::Resume)
+        self.take_picture(picture, at, accept_old).unwrap_or(Ended::Resume)
+    }
+
+    /// Adds an object to a picture, decoded at once if it is news: a picture of raw objects beside the decoded ones would be most
+    /// of what a process ever needs.
+    fn paint(&self, picture: &mut Picture<K>, item: &RawValue) {
+        let Some(head) = head(item) else { return };
+        let news = self.cache.wants(&head.key(), head.version()).then(|| self.decode(&head, item)).flatten();
+        picture.insert(head.key(), news.map(Arc::new));
     }
 
     /// Brings a picture into the cache, unless it is older than what is known.
-    fn take_picture(&self, items: Vec<Raw>, at: u64, accept_old: bool) -> Option<Ended> {
+    fn take_picture(&self, picture: Picture<K>, at: u64, accept_old: bool) -> Option<Ended> {
         if at < self.cache.position() && !accept_old {
             return Some(Ended::Old);
         }
-        let mut named = BTreeSet::new();
-        let mut news = Vec::new();
-        for item in items {
-            let Some(head) = head(&item) else { continue };
-            if self.cache.wants(&head.key(), head.version()) {
-                news.extend(self.decode(&head, &item));
-            }
-            named.insert(head.key());
-        }
-        self.cache.saw_all(&named, news, at);
+        self.cache.saw_all(picture, at);
         self.metrics.picture_taken(&K::kind(&()));
         self.synced.send_replace(true);
         None
@@ -394,11 +399,6 @@ where
             }
         }
     }
-}
-
-fn forget(items: &mut Vec<Raw>, deleted: &RawValue) {
-    let Some(deleted) = head(deleted) else { return };
-    items.retain(|item| head(item).is_none_or(|head| head.key() != deleted.key()));
 }
 
 /// An item without a name is nothing that could be looked up; no server sends one.

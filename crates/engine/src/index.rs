@@ -4,11 +4,57 @@
 use crate::cache::ObjectKey;
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
 type Values<I, K> = Box<dyn Fn(&K) -> Vec<I> + Send + Sync>;
-type Found<I, K> = BTreeMap<I, BTreeMap<ObjectKey, Arc<K>>>;
+type Found<I, K> = BTreeMap<I, Under<K>>;
+
+/// The objects under one value, in order of their keys. Most values name one object, and a map for it alone would be ten times its size.
+enum Under<K> {
+    One(ObjectKey, Arc<K>),
+    Many(BTreeMap<ObjectKey, Arc<K>>),
+}
+
+impl<K> Under<K> {
+    fn iter(&self) -> impl Iterator<Item = &Arc<K>> {
+        let (one, many) = match self {
+            Self::One(_, object) => (Some(object), None),
+            Self::Many(objects) => (None, Some(objects.values())),
+        };
+        one.into_iter().chain(many.into_iter().flatten())
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::One(..) => 1,
+            Self::Many(objects) => objects.len(),
+        }
+    }
+
+    fn insert(&mut self, key: &ObjectKey, object: &Arc<K>) {
+        match self {
+            Self::One(known, one) if known == key => *one = object.clone(),
+            Self::One(known, one) => {
+                let both = [(known.clone(), one.clone()), (key.clone(), object.clone())];
+                *self = Self::Many(both.into());
+            }
+            Self::Many(objects) => drop(objects.insert(key.clone(), object.clone())),
+        }
+    }
+
+    /// Whether nothing is left.
+    fn remove(&mut self, key: &ObjectKey) -> bool {
+        match self {
+            Self::One(known, _) => known == key,
+            Self::Many(objects) => {
+                objects.remove(key);
+                objects.is_empty()
+            }
+        }
+    }
+}
 
 /// Objects by a value `I`; made by [`Cache::index`](crate::Cache::index), kept up by its cache.
 pub struct Index<I, K> {
@@ -31,28 +77,28 @@ impl<I: Ord, K> Index<I, K> {
     /// The objects under a value, in order of namespace and name.
     pub fn get(&self, value: &I) -> Vec<Arc<K>> {
         let found = self.found.read();
-        found.get(value).into_iter().flat_map(BTreeMap::values).cloned().collect()
+        found.get(value).into_iter().flat_map(Under::iter).cloned().collect()
     }
 
     /// The first object under a value.
     pub fn first(&self, value: &I) -> Option<Arc<K>> {
-        self.found.read().get(value)?.values().next().cloned()
+        self.found.read().get(value)?.iter().next().cloned()
     }
 
     /// How many objects are under a value.
     pub fn count(&self, value: &I) -> usize {
-        self.found.read().get(value).map_or(0, BTreeMap::len)
+        self.found.read().get(value).map_or(0, Under::len)
     }
 
     /// The objects under a range of values, in order of value, then of namespace and name.
     pub fn range(&self, values: impl RangeBounds<I>) -> Vec<Arc<K>> {
-        self.found.read().range(values).flat_map(|(_, objects)| objects.values()).cloned().collect()
+        self.found.read().range(values).flat_map(|(_, objects)| objects.iter()).cloned().collect()
     }
 
     /// The first object in a range of values that is `wanted`; looks no further than it must.
     pub fn find(&self, values: impl RangeBounds<I>, wanted: impl Fn(&K) -> bool) -> Option<Arc<K>> {
         let found = self.found.read();
-        found.range(values).flat_map(|(_, objects)| objects.values()).find(|object| wanted(object)).cloned()
+        found.range(values).flat_map(|(_, objects)| objects.iter()).find(|object| wanted(object)).cloned()
     }
 }
 
@@ -77,18 +123,18 @@ struct Keeper<I, K> {
 
 impl<I: Ord + Clone + Send + Sync, K: Send + Sync> Indexed<K> for Keeper<I, K> {
     fn update(&self, key: &ObjectKey, old: Option<&Arc<K>>, new: Option<&Arc<K>>) {
+        let before: Vec<I> = old.map(|old| (self.values)(old)).unwrap_or_default();
+        let after: Vec<I> = new.map(|new| (self.values)(new)).unwrap_or_default();
         let mut found = self.found.write();
-        for value in old.into_iter().flat_map(|old| (self.values)(old)) {
-            if let Some(objects) = found.get_mut(&value) {
-                objects.remove(key);
-                if objects.is_empty() {
-                    found.remove(&value);
-                }
+        for value in before.iter().filter(|value| !after.contains(value)) {
+            if found.get_mut(value).is_some_and(|objects| objects.remove(key)) {
+                found.remove(value);
             }
         }
-        if let Some(new) = new {
-            for value in (self.values)(new) {
-                found.entry(value).or_default().insert(key.clone(), new.clone());
+        for (value, new) in after.into_iter().flat_map(|value| new.map(|new| (value, new))) {
+            match found.entry(value) {
+                Entry::Occupied(mut there) => there.get_mut().insert(key, new),
+                Entry::Vacant(free) => drop(free.insert(Under::One(key.clone(), new.clone()))),
             }
         }
     }

@@ -16,6 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// How soon a key comes again that waits for a time in the past.
+const SOONEST: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
+
 /// A controller and all that its passes need.
 pub(crate) struct Passes<C: Controller> {
     pub controller: C,
@@ -220,7 +223,11 @@ impl<C: Controller> Passes<C> {
         {
             self.recorder.record(subject, level, &reason, &sentence);
         }
-        until.map_or(Ended::Quiet, |until| Ended::At(self.clock.instant(until)))
+        // A time that has passed already must not make the key spin: whoever decided so decides so again.
+        let soonest = self.clock.now() + SOONEST;
+        until.map_or(Ended::Quiet, |until| {
+            Ended::At(self.clock.instant(if until <= self.clock.now() { soonest } else { until }))
+        })
     }
 
     fn waits_for(

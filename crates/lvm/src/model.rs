@@ -195,6 +195,12 @@ impl Volume {
         matches!(self.attr.as_bytes(), [b's' | b'S', _, _, _, b'I' | b'S', ..])
     }
 
+    /// Whether this is a copy-on-write snapshot: it lives until its origin has changed too much, and dies with it.
+    #[must_use]
+    pub fn is_copy_on_write(&self) -> bool {
+        self.attr.starts_with(['s', 'S'])
+    }
+
     /// What LVM's letters say is wrong with the volume.
     #[must_use]
     pub fn trouble(&self) -> Option<&'static str> {

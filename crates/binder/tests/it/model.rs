@@ -13,7 +13,8 @@ use lifeboat_binder::status::{claim_showing, volume_showing};
 use lifeboat_binder::words::{ClaimWords, Migration, migrated_to};
 use lifeboat_binder::world::{ClaimWorld, Lookups, View, VolumeWorld};
 use lifeboat_engine::{Cache, Next, ObjectKey, Why, variant};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A write was refused, or the process died.
 #[derive(Debug, PartialEq)]
@@ -138,10 +139,8 @@ impl Model {
 
     /// The caches catch up.
     pub fn see_all(&mut self) {
-        let keys: BTreeSet<ObjectKey> = self.volumes.keys().cloned().collect();
-        self.mind.volumes.saw_all(&keys, self.volumes.values().cloned().collect(), self.revision);
-        let keys: BTreeSet<ObjectKey> = self.claims.keys().cloned().collect();
-        self.mind.claims.saw_all(&keys, self.claims.values().cloned().collect(), self.revision);
+        self.mind.volumes.saw_all(picture(&self.volumes), self.revision);
+        self.mind.claims.saw_all(picture(&self.claims), self.revision);
     }
 
     /// The process dies and another starts.
@@ -360,4 +359,9 @@ impl Model {
         }
         panic!("it never settles: {:?}", self.writes);
     }
+}
+
+/// All that exists, as a feed shows it.
+fn picture<K: Clone>(objects: &BTreeMap<ObjectKey, K>) -> BTreeMap<ObjectKey, Option<Arc<K>>> {
+    objects.iter().map(|(key, object)| (key.clone(), Some(Arc::new(object.clone())))).collect()
 }

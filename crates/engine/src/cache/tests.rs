@@ -129,7 +129,7 @@ fn a_full_picture_removes_what_it_lacks_but_not_newer_writes_of_ours() {
             cache.saw(map("a", "u1", 5));
             cache.saw(map("b", "u2", 6));
             cache.wrote(map("c", "u3", 12));
-            cache.saw_all(&[key("b")].into(), vec![map("b", "u2", 6)], 10);
+            cache.saw_all([(key("b"), Some(Arc::new(map("b", "u2", 6))))].into(), 10);
         },
         &[("u2", 6), ("u3", 12)],
         4,
@@ -141,7 +141,7 @@ fn an_older_picture_does_not_take_back_a_newer_version() {
     check(
         |cache| {
             cache.wrote(map("a", "u1", 12));
-            cache.saw_all(&[key("a")].into(), vec![map("a", "u1", 5)], 10);
+            cache.saw_all([(key("a"), Some(Arc::new(map("a", "u1", 5))))].into(), 10);
         },
         &[("u1", 12)],
         1,

@@ -168,3 +168,16 @@ async fn a_key_that_concerns_nothing_is_forgotten() {
     assert_eq!(run.toy.looks("nobody"), 1);
     assert!(run.waits.list().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_a_time_that_has_passed_does_not_spin() {
+    let run = start(&[("a", &[])], Settings::default());
+    run.toy.edit("a", |script| {
+        script.dinner_until = Some(jiff::Timestamp::UNIX_EPOCH);
+        script.dinner_is_late = true;
+    });
+    run.wiring.wake("a".to_owned());
+    tokio::time::sleep(Duration::from_millis(10_500)).await;
+    let looks = run.toy.looks("a");
+    assert!((10..=13).contains(&looks), "{looks} looks in ten seconds: one a second");
+}

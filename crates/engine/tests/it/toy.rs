@@ -40,6 +40,8 @@ pub struct Script {
     pub todo: VecDeque<Thing>,
     /// What it waits for once all is done, and until when.
     pub dinner_until: Option<Timestamp>,
+    /// It waits for dinner even when that is over.
+    pub dinner_is_late: bool,
     pub shown: Option<String>,
 }
 
@@ -116,7 +118,9 @@ impl Controller for Toy {
             return Decision { next: Next::Do(vec![*thing]), status: troubled };
         }
         match world.script.dinner_until {
-            Some(until) if now < until => Decision::wait_until(Pause::Dinner, until).showing("waits".into()),
+            Some(until) if now < until || world.script.dinner_is_late => {
+                Decision::wait_until(Pause::Dinner, until).showing("waits".into())
+            }
             _ => Decision::settled().showing(troubled.unwrap_or_else(|| "done".into())),
         }
     }

@@ -6,7 +6,7 @@ use crate::patch::difference;
 use crate::volume::decide::{VolumeDecision, VolumeEffect, backup_tag, decide, mode};
 use crate::volume::move_bytes::{self, Move};
 use crate::volume::status::{VolumeWhy, reference};
-use crate::volume::view::Volumes;
+use crate::volume::view::{Refused, Volumes};
 use crate::volume::words::VolumeWords;
 use crate::volume::world::{World, staging_name};
 use jiff::Timestamp;
@@ -57,9 +57,12 @@ impl Volumes {
             Err(error) => {
                 let final_word = !error.is_transient() || matches!(error, Error::NoRoom { .. });
                 if final_word && !volume.is_made() {
-                    self.refused
-                        .lock()
-                        .insert(volume.uid().to_owned(), (volume.metadata.generation, error.clone()));
+                    let refused = Refused {
+                        uid: volume.uid().to_owned(),
+                        generation: volume.metadata.generation,
+                        error: error.clone(),
+                    };
+                    self.refused.lock().insert(ObjectKey::of(volume), refused);
                     return Err(EffectError::caused(Class::Stale, tried, error));
                 }
                 Err(EffectError::caused(Class::Transient, tried, error))
@@ -165,12 +168,12 @@ impl Volumes {
         self.change(volume, "copying the source", work).await
     }
 
-    async fn remove(&self, volume: &LogicalVolume) -> Result<(), EffectError> {
-        let (published, staging) = self.on_disk(volume);
+    /// Removes volumes of an object by name; those that are gone already are no error.
+    async fn remove(&self, volume: &LogicalVolume, names: &[&str]) -> Result<(), EffectError> {
         let (lvm, class) = (self.disks.lvm(), volume.class());
         let work = async {
-            for doomed in [staging, published].into_iter().flatten() {
-                match lvm.remove(class, &doomed.name).await {
+            for name in names {
+                match lvm.remove(class, name).await {
                     Ok(()) | Err(Error::NoVolume { .. }) => {}
                     Err(error) => return Err(error),
                 }
@@ -299,9 +302,9 @@ impl Controller for Volumes {
                 let work = self.disks.lvm().rename(class, &staging, uid);
                 self.change(&volume, "publishing the restored volume", work).await
             }
-            VolumeEffect::DropStaging | VolumeEffect::DropLocal | VolumeEffect::Remove => {
-                self.remove(&volume).await
-            }
+            VolumeEffect::DropStaging => self.remove(&volume, &[&staging_name(uid)]).await,
+            VolumeEffect::DropLocal => self.remove(&volume, &[uid]).await,
+            VolumeEffect::Remove => self.remove(&volume, &[&staging_name(uid), uid]).await,
             VolumeEffect::Release => self.release(&volume).await,
         }
     }
@@ -322,5 +325,9 @@ impl Controller for Volumes {
 
     fn subject(world: &World) -> Option<ObjectReference> {
         Some(reference(world))
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        self.refused.lock().remove(key);
     }
 }

@@ -33,7 +33,15 @@ pub struct Volumes {
     pub(super) jobs: Jobs,
     pub(super) mounts: Mounts,
     pub(super) mover: Arc<dyn Mover>,
-    pub(super) refused: Mutex<BTreeMap<String, (Option<i64>, Error)>>,
+    pub(super) refused: Mutex<BTreeMap<ObjectKey, Refused>>,
+}
+
+/// What the back end refused for good, and for which wish.
+#[derive(Debug, Clone)]
+pub(super) struct Refused {
+    pub(super) uid: String,
+    pub(super) generation: Option<i64>,
+    pub(super) error: Error,
 }
 
 impl Volumes {
@@ -46,7 +54,7 @@ impl Volumes {
             Disk::Seen { published, staging, .. } => published.as_deref().or(staging.as_deref()),
             _ => None,
         };
-        let refused = self.refused.lock().get(uid).cloned();
+        let refused = self.refused.lock().get(key).cloned();
         Some(World {
             node: self.node.clone(),
             process: self.process.clone(),
@@ -59,8 +67,8 @@ impl Volumes {
             job: self.jobs.of(uid),
             room: self.jobs.has_room(),
             refused: refused
-                .filter(|(generation, _)| *generation == volume.metadata.generation)
-                .map(|(_, error)| error),
+                .filter(|refused| refused.uid == uid && refused.generation == volume.metadata.generation)
+                .map(|refused| refused.error),
             trouble: trouble.cloned(),
             disk,
             volume,

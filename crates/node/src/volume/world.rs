@@ -67,9 +67,8 @@ impl Disk {
             Look::Unlisted => Self::Unlisted,
             Look::Failed(error) => Self::Unreadable(error),
             Look::Listed(mut volumes) => {
-                let dies_with = |volume: &&Volume| {
-                    volume.origin.as_deref() == Some(uid) && volume.attr.starts_with(['s', 'S'])
-                };
+                let dies_with =
+                    |volume: &&Volume| volume.origin.as_deref() == Some(uid) && volume.is_copy_on_write();
                 let dependants =
                     volumes.values().filter(dies_with).map(|volume| volume.name.clone()).collect();
                 let mut take = |name: &str| volumes.remove(name).map(Box::new);

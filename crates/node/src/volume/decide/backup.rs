@@ -21,8 +21,8 @@ pub(super) fn backup(world: &World, published: &Volume, told: Telling, now: Time
     match world.volume.phase() {
         Some(SnapshotPhase::Succeeded) => return tidy(world, told),
         // It slows its origin down and is worth nothing once it has overflowed, so it is not kept for another try.
-        Some(SnapshotPhase::Failed) if dies_of_change(published) => return tidy(world, told),
-        Some(SnapshotPhase::Pending | SnapshotPhase::Running) if has_overflowed(published) => {
+        Some(SnapshotPhase::Failed) if published.is_copy_on_write() => return tidy(world, told),
+        Some(SnapshotPhase::Pending | SnapshotPhase::Running) if published.is_invalidated() => {
             return told_overflowed(told);
         }
         _ => {}
@@ -64,17 +64,6 @@ pub(super) fn cleaned(world: &World) -> VolumeDecision {
         return Decision::act([VolumeEffect::Release]);
     }
     Decision::settled()
-}
-
-/// Whether it is a copy-on-write snapshot, which lives until its origin has changed too much.
-fn dies_of_change(published: &Volume) -> bool {
-    published.attr.starts_with(['s', 'S'])
-}
-
-/// LVM's fifth letter says so.
-fn has_overflowed(published: &Volume) -> bool {
-    dies_of_change(published)
-        && published.attr.chars().nth(4).is_some_and(|state| state == 'I' || state == 'S')
 }
 
 fn told_overflowed(told: Telling) -> VolumeDecision {

@@ -5,6 +5,7 @@ use crate::volume::status::{Telling, VolumeWhy, code};
 use crate::volume::words::VolumeWords;
 use crate::volume::world::{Disk, Source, World};
 use jiff::Timestamp;
+use lifeboat_api::conditions::logical_volume::error_codes;
 use lifeboat_api::topolvm::{AccessType, LogicalVolume, SnapshotPhase};
 use lifeboat_engine::Decision;
 use lifeboat_lvm::{Error, Volume};
@@ -93,6 +94,11 @@ fn lost(world: &World, now: Timestamp) -> VolumeDecision {
         "the {what} {} is not on this node any more: it was removed by hand, or its disk is gone",
         volume.uid()
     );
+    if matches!(volume.phase(), Some(SnapshotPhase::Pending | SnapshotPhase::Running)) {
+        // What was to be backed up is gone: nobody may go on waiting for it.
+        let shown = Telling::of(world, now).failed(error_codes::BACKUP_FAILED, &why).done();
+        return Decision::wait(VolumeWhy::Failed(why)).showing(shown);
+    }
     waiting(world, now, VolumeWhy::Failed(why))
 }
 

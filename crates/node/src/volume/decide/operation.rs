@@ -131,7 +131,9 @@ fn elsewhere(world: &World, now: Timestamp) -> Option<VolumeDecision> {
 /// Mount, write down who does it, begin: in this order, so that whoever finds a mount or a job finds its record too.
 fn begin(world: &World, operation: SnapshotOperation, told: Telling) -> VolumeDecision {
     if !world.room {
-        return Decision::wait(VolumeWhy::Queued).showing(told.done());
+        let why = VolumeWhy::Queued;
+        let shown = told.message(Some(why.to_string())).done();
+        return Decision::wait(why).showing(shown);
     }
     if world.files && world.mount.is_none() {
         return match &world.trouble {

@@ -41,7 +41,8 @@ pub(super) fn restore(world: &World, handle: &Handle, now: Timestamp) -> VolumeD
     }
     if !world.persistent_volume {
         let why = VolumeWhy::PersistentVolumeMissing(volume.spec.name.clone());
-        return Decision::wait(why).showing(told.done());
+        let shown = told.message(Some(why.to_string())).done();
+        return Decision::wait(why).showing(shown);
     }
     match advance(world, SnapshotOperation::Restore, told, None, now) {
         Stand::Next(decision) => *decision,
