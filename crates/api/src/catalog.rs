@@ -51,6 +51,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         finish::<view::ManagedClusterView>().nullable("status.result"),
         finish::<volsync::ReplicationDestination>(),
         finish::<volsync::ReplicationSource>(),
+        finish::<work::AppliedManifestWork>(),
         finish::<work::ManifestWork>(),
     ];
     crds.sort_by(|a, b| (&a.spec.group, &a.spec.names.plural).cmp(&(&b.spec.group, &b.spec.names.plural)));

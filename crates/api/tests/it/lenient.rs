@@ -59,6 +59,7 @@ fn every_kind_decodes_with_fields_missing_unknown_or_null() {
     check::<view::ManagedClusterView>();
     check::<volsync::ReplicationDestination>();
     check::<volsync::ReplicationSource>();
+    check::<work::AppliedManifestWork>();
     check::<work::ManifestWork>();
 }
 

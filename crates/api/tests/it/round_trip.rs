@@ -65,6 +65,7 @@ kinds! {
     managed_cluster_view: view::ManagedClusterView = "managedclusterview",
     replication_destination: volsync::ReplicationDestination = "replicationdestination",
     replication_source: volsync::ReplicationSource = "replicationsource",
+    applied_manifest_work: work::AppliedManifestWork = "appliedmanifestwork",
     manifest_work: work::ManifestWork = "manifestwork",
 }
 
