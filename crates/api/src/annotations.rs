@@ -49,9 +49,14 @@ pub const ENABLE_DIFF: &str = "drplacementcontrol.ramendr.openshift.io/enable-di
 /// On a DRPlacementControl and its group: set by older hubs; keeps claims when the group is deleted.
 /// Read only: claims are kept anyway.
 pub const DO_NOT_DELETE_PVC: &str = "drplacementcontrol.ramendr.openshift.io/do-not-delete-pvc";
-/// On a group: set by the hub; a whole number that grows with every change of role. A lower one than was seen is refused.
-/// Ours, not known to peers.
+/// On a DRPlacementControl and its groups: set by the hub; a whole number that grows with every change of role. A lower one than was
+/// seen is refused. Ours, not known to peers.
 pub const EPOCH: &str = "ramendr.openshift.io/epoch";
+/// On a DRPlacementControl and its groups: set by the hub; the cluster that is primary at the epoch. Ours, not known to peers.
+pub const EPOCH_HOLDER: &str = "ramendr.openshift.io/epoch-holder";
+/// On a DRPlacementControl and its groups: set by the hub; Deploy, Failover or Relocate: what the epoch was given out for. Ours, not
+/// known to peers.
+pub const EPOCH_ACTION: &str = "ramendr.openshift.io/epoch-action";
 /// On a group: set by the hub or the user; "true" says that the application was never deployed before, so that stores without a
 /// record, or out of reach, hide nothing. Ours, not known to peers.
 pub const FIRST_DEPLOYMENT: &str = "ramendr.openshift.io/first-deployment";

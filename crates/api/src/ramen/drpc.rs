@@ -1,6 +1,6 @@
 //! DRPlacementControl: the one object through which a user protects and moves an application.
 
-use super::{DRAction, KubeObjectProtection, PvcGroup, ResourceStaticIps, VolSyncSpec};
+use super::{Blocker, DRAction, KubeObjectProtection, PvcGroup, ResourceStaticIps, VolSyncSpec};
 use crate::schema;
 use crate::wire::{Duration, is_false, or_default, wire_enum};
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -146,6 +146,36 @@ pub struct DRPlacementControlStatus {
     /// When the application's Kubernetes objects were last captured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_kube_object_protection_time: Option<Time>,
+
+    /// The epoch of the present roles; it never falls. Ours, not known to peers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<i64>,
+
+    /// What the last failover gave up. Ours, not known to peers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_failover: Option<FailoverLoss>,
+
+    /// What is waited for, and since when. Ours, not known to peers.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub blockers: Vec<Blocker>,
+}
+
+/// What a failover gave up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(!default)]
+pub struct FailoverLoss {
+    /// When the failed cluster lost its role.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<Time>,
+
+    /// Everything written before this is at the new cluster; absent where no copy was ever reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_until: Option<Time>,
+
+    /// The longest span of writes that can be lost, in seconds; absent where nobody knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_most_seconds: Option<i64>,
 }
 
 wire_enum! {

@@ -23,8 +23,8 @@ pub use drclusterconfig::{
     DRClusterConfig, DRClusterConfigSpec, DRClusterConfigStatus, NetworkAttachment, StorageAccessDetail,
 };
 pub use drpc::{
-    DRPlacementControl, DRPlacementControlSpec, DRPlacementControlStatus, DRState, PlacementDecisionRef,
-    Progression, VrgConditions, VrgResourceMeta,
+    DRPlacementControl, DRPlacementControlSpec, DRPlacementControlStatus, DRState, FailoverLoss,
+    PlacementDecisionRef, Progression, VrgConditions, VrgResourceMeta,
 };
 pub use drpolicy::{DRPolicy, DRPolicySpec, DRPolicyStatus, NetworkPeer, PeerClass, PeerClasses};
 pub use group::{
