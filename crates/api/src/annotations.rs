@@ -135,6 +135,8 @@ pub const VRG_GENERATION: &str = "ramendr.openshift.io/vrg-generation";
 pub const ROLL_BACK_TO: &str = "ramendr.openshift.io/roll-back-to";
 /// On a receiver: set by the mover; the image that its claim was brought back to. Ours, not known to peers.
 pub const ROLLED_BACK_TO: &str = "ramendr.openshift.io/rolled-back-to";
+/// On images of our own mover: set by it; the name of the receiver that they were made for. Ours, not known to peers.
+pub const RECEIVER: &str = "volsync.backube/receiver";
 /// On a sender: set by the user; "true" says that its volume may have been emptied on purpose. Ours, not known to peers.
 pub const MAY_BE_EMPTY: &str = "ramendr.openshift.io/may-be-empty";
 /// On an image: set by the group; the claim that it is an image of. Ours, not known to peers.

@@ -122,8 +122,6 @@ pub const CREATED_BY_VOLSYNC: &str = "volsync";
 pub const CREATED_BY_MOVER: &str = "lifeboat-replicate";
 /// On images of our own mover: the UID of the receiver that they were made for. Ours, not known to peers.
 pub const RECEIVER_UID: &str = "volsync.backube/receiver-uid";
-/// On images of our own mover: the name of the receiver that they were made for. Ours, not known to peers.
-pub const RECEIVER: &str = "volsync.backube/receiver";
 /// Value of [`CREATED_BY`] on LogicalVolumes.
 pub const CREATED_BY_TOPOLVM: &str = "topolvm-controller";
 
