@@ -102,7 +102,7 @@ pub fn decide(world: &World, now: Timestamp) -> VolumeDecision {
         return Decision::settled();
     }
     if volume.note(annotations::PENDING_DELETION).is_some() {
-        return Decision::wait(VolumeWhy::PendingDeletion);
+        return waiting(world, now, VolumeWhy::PendingDeletion);
     }
     if volume.metadata.deletion_timestamp.is_some() {
         return remove::remove(world, now);

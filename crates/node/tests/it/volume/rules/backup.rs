@@ -44,6 +44,12 @@ fn backing_it_up() {
         |w| w.files = false,
         &format!("wait Recording | Running, {found}"),
     );
+    check(
+        "what was to be backed up is gone: it failed, and nobody waits for it",
+        backing_up(),
+        |w| w.disk = seen(None, None),
+        "wait Failed | Failed",
+    );
     check("others come first", backing_up(), |w| w.room = false, &format!("wait Queued | {found}"));
     let mounted = |w: &mut World| w.mount = Some("/m/u1".into());
     check(

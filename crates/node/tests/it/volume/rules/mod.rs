@@ -17,6 +17,7 @@ use lifeboat_lvm::{Access, AccessMode, Error, Volume};
 use lifeboat_mover::{Error as MoverError, Progress, Snapshot};
 use lifeboat_node::volume::decide::decide;
 use lifeboat_node::volume::may_publish;
+use lifeboat_node::volume::status::VolumeWhy;
 use lifeboat_node::volume::world::{Disk, Source, Storage, StorageRef, World};
 use lifeboat_node::{JobView, Moved};
 use std::collections::{BTreeMap, BTreeSet};
@@ -250,4 +251,23 @@ pub(super) fn check(rule: &str, world: World, change: impl FnOnce(&mut World), e
     let mut world = world;
     change(&mut world);
     assert_eq!(outline(&world), expected, "{rule}");
+    nothing_waits_silently(rule, &world);
+}
+
+/// What is waited for is said in the status, in words.
+#[track_caller]
+fn nothing_waits_silently(rule: &str, world: &World) {
+    let decision = decide(world, now());
+    let Next::Wait { why, .. } = &decision.next else { return };
+    let said = match why {
+        // The status that goes with it is what is waited for, or shows that bytes move.
+        VolumeWhy::Recording | VolumeWhy::Moving(_) => return,
+        VolumeWhy::OtherProcess(who) => who.clone(),
+        VolumeWhy::Failed(why) | VolumeWhy::Retrying(why) | VolumeWhy::Refused(why) => why.clone(),
+        why => why.to_string(),
+    };
+    let status = decision.status.or_else(|| world.volume.status.clone());
+    let status = serde_json::to_value(status).unwrap().to_string();
+    let said = serde_json::to_string(&said).unwrap();
+    assert!(status.contains(said.trim_matches('"')), "{rule}: {said} is not in {status}");
 }
