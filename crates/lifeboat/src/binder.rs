@@ -2,15 +2,13 @@
 
 use crate::cluster::Target;
 use crate::metrics::Page;
-use crate::process::{identity, lead, signals};
+use crate::process::{Lead, block_on, client};
 use anyhow::Context as _;
 use lifeboat_binder::{Binder, Neighbours};
-use lifeboat_engine::lease::LeaseConfig;
-use lifeboat_engine::{Clock, Election, Settings};
+use lifeboat_engine::{Clock, Settings};
 use prometheus_client::registry::Registry;
 use std::io::Write as _;
 use std::net::SocketAddr;
-use tokio_util::sync::CancellationToken;
 
 /// Options of `lifeboat binder`.
 #[derive(clap::Args)]
@@ -34,41 +32,24 @@ pub struct Args {
 
 /// Binds until Ctrl-C or SIGTERM.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
-    runtime.block_on(bind(args))
+    block_on(bind(args))
 }
 
 async fn bind(args: &Args) -> anyhow::Result<()> {
-    let config = args.target.config().await?;
-    let client = kube::Client::try_from(config).context("making a client of the cluster")?;
-    client.apiserver_version().await.context("reaching the cluster")?;
+    let client = client(&args.target).await?;
     let neighbours = if args.neighbours { Neighbours::Here } else { Neighbours::Elsewhere };
-    let clock = Clock::system();
-    let binder = lifeboat_binder::binder(client.clone(), clock.clone(), Settings::default(), neighbours);
+    let binder = lifeboat_binder::binder(client.clone(), Clock::system(), Settings::default(), neighbours);
     let page = page(args.metrics, &binder).await?;
     let engine = binder.engine;
-    let stop = CancellationToken::new();
-    let signals = signals(stop.clone())?;
-    let work = async {
-        if args.alone {
-            engine.run(stop.clone().cancelled_owned()).await;
-            return Ok(());
-        }
-        let election = Election {
-            client,
-            namespace: args.lease_namespace.clone(),
-            name: "lifeboat-binder".to_owned(),
-            me: identity(),
-            config: LeaseConfig::default(),
-            clock,
-            metrics: engine.metrics(),
-        };
-        lead(&election, engine, stop.clone()).await
+    let lead = Lead {
+        client,
+        namespace: args.lease_namespace.clone(),
+        name: "lifeboat-binder",
+        alone: args.alone,
+        metrics: engine.metrics(),
     };
     tokio::select! {
-        done = work => done,
-        () = signals => Ok(()),
+        done = lead.run(|stop| engine.run(stop.cancelled_owned())) => done,
         () = page => Ok(()),
     }
 }

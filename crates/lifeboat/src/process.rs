@@ -1,15 +1,80 @@
 //! What every long-running command shares: its identity, its signals, and leading while a lease is held.
 
+use crate::cluster::Target;
 use anyhow::{Context as _, bail};
-use lifeboat_engine::{Election, Engine, Outcome};
+use lifeboat_engine::lease::LeaseConfig;
+use lifeboat_engine::{Clock, Election, Metrics, Outcome};
 use tokio_util::sync::CancellationToken;
 
-/// Runs an engine while the lease is held.
-pub async fn lead(election: &Election, engine: Engine, stop: CancellationToken) -> anyhow::Result<()> {
-    match election.run(stop, |stop| engine.run(stop.cancelled_owned())).await {
-        // Whoever started this starts it again, with nothing left over from before.
-        Outcome::Lost => bail!("the lease {}/{} was lost", election.namespace, election.name),
-        Outcome::NeverLed | Outcome::Finished => Ok(()),
+/// Runs a command to its end, on all cores.
+pub fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
+    runtime.block_on(work)
+}
+
+/// A client of a cluster that answers.
+pub async fn client(target: &Target) -> anyhow::Result<kube::Client> {
+    let config = target.config().await?;
+    let client = kube::Client::try_from(config).context("making a client of the cluster")?;
+    client.apiserver_version().await.context("reaching the cluster")?;
+    Ok(client)
+}
+
+/// Work of which several processes are ready for, and one does it.
+pub struct Lead {
+    /// Where the lease is.
+    pub client: kube::Client,
+    /// Namespace of the lease.
+    pub namespace: String,
+    /// Name of the lease.
+    pub name: &'static str,
+    /// Without a lease: the user says that there is no other.
+    pub alone: bool,
+    /// Told of the lease.
+    pub metrics: Metrics,
+}
+
+impl Lead {
+    /// Works while the lease is held, until a signal: the first stops the work, the second gives up on it.
+    pub async fn run<F>(self, work: impl FnOnce(CancellationToken) -> F) -> anyhow::Result<()>
+    where
+        F: Future<Output = ()>,
+    {
+        let stop = CancellationToken::new();
+        let signals = signals(stop.clone())?;
+        tokio::select! {
+            done = self.hold(stop, work) => done,
+            () = signals => Ok(()),
+        }
+    }
+
+    async fn hold<F>(
+        self,
+        stop: CancellationToken,
+        work: impl FnOnce(CancellationToken) -> F,
+    ) -> anyhow::Result<()>
+    where
+        F: Future<Output = ()>,
+    {
+        if self.alone {
+            work(stop).await;
+            return Ok(());
+        }
+        let election = Election {
+            client: self.client,
+            namespace: self.namespace,
+            name: self.name.to_owned(),
+            me: identity(),
+            config: LeaseConfig::default(),
+            clock: Clock::system(),
+            metrics: self.metrics,
+        };
+        match election.run(stop, work).await {
+            // Whoever started this starts it again, with nothing left over from before.
+            Outcome::Lost => bail!("the lease {}/{} was lost", election.namespace, election.name),
+            Outcome::NeverLed | Outcome::Finished => Ok(()),
+        }
     }
 }
 

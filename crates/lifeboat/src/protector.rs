@@ -1,12 +1,11 @@
 //! `lifeboat protector`: protects applications' volumes on one cluster, with a hub or without. Of several, one works and the others stand by.
 
 use crate::cluster::Target;
-use crate::process::{identity, signals};
-use anyhow::{Context as _, bail};
+use crate::process::{Lead, block_on, client};
+use anyhow::Context as _;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::Api;
-use lifeboat_engine::lease::LeaseConfig;
-use lifeboat_engine::{Clock, Election, Metrics, Outcome, Settings};
+use lifeboat_engine::{Clock, Metrics, Settings};
 use lifeboat_protect::run::{kinds, kinds_changed, protector};
 use lifeboat_protect::stores::Stores;
 use lifeboat_protect::view::Setup;
@@ -32,47 +31,27 @@ pub struct Args {
 
 /// Protects until Ctrl-C or SIGTERM.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
-    runtime.block_on(protect(args))
+    block_on(protect(args))
 }
 
 async fn protect(args: &Args) -> anyhow::Result<()> {
-    let config = args.target.config().await?;
-    let client = kube::Client::try_from(config).context("making a client of the cluster")?;
+    let client = client(&args.target).await?;
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let system = namespaces.get("kube-system").await.context("reading the cluster's identity")?;
     let cluster = system.metadata.uid.unwrap_or_default();
     let setup = Setup { namespace: args.namespace.clone(), cluster, only: args.groups_in.clone() };
-    let stop = CancellationToken::new();
-    let signals = signals(stop.clone())?;
-    let work = async {
-        if args.alone {
-            serve(client.clone(), setup.clone(), stop.clone()).await;
-            return Ok(());
-        }
-        let election = Election {
-            client: client.clone(),
-            namespace: args.namespace.clone(),
-            name: "lifeboat-protector".to_owned(),
-            me: identity(),
-            config: LeaseConfig::default(),
-            clock: Clock::system(),
-            metrics: Metrics::default(),
-        };
-        match election.run(stop.clone(), |stop| serve(client.clone(), setup.clone(), stop)).await {
-            Outcome::Lost => bail!("the lease {}/{} was lost", election.namespace, election.name),
-            Outcome::NeverLed | Outcome::Finished => Ok(()),
-        }
+    let lead = Lead {
+        client: client.clone(),
+        namespace: args.namespace.clone(),
+        name: "lifeboat-protector",
+        alone: args.alone,
+        metrics: Metrics::default(),
     };
-    tokio::select! {
-        done = work => done,
-        () = signals => Ok(()),
-    }
+    lead.run(|stop| serve(client, setup, stop)).await
 }
 
 /// Serves until told to stop; anew whenever kinds come or go.
-async fn serve(client: kube::Client, setup: Setup, stop: CancellationToken) {
+pub async fn serve(client: kube::Client, setup: Setup, stop: CancellationToken) {
     let clock = Clock::system();
     let ledger = Arc::new(Stores::new(clock.clone()));
     while !stop.is_cancelled() {

@@ -2,14 +2,11 @@
 //! and the others stand by.
 
 use crate::cluster::Target;
-use crate::process::{identity, lead, signals};
-use anyhow::Context as _;
-use lifeboat_engine::lease::LeaseConfig;
-use lifeboat_engine::{Clock, Election, Settings};
+use crate::process::{Lead, block_on, client};
+use lifeboat_engine::{Clock, Settings};
 use lifeboat_mover::Rustic;
 use lifeboat_node::central::{self, Central, DRIVER, Snapshots};
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 /// Options of `lifeboat provisioner`.
 #[derive(clap::Args)]
@@ -43,15 +40,11 @@ enum Part {
 
 /// Serves the cluster until Ctrl-C or SIGTERM.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
-    runtime.block_on(serve(args))
+    block_on(serve(args))
 }
 
 async fn serve(args: &Args) -> anyhow::Result<()> {
-    let config = args.target.config().await?;
-    let client = kube::Client::try_from(config).context("making a client of the cluster")?;
-    client.apiserver_version().await.context("reaching the cluster")?;
+    let client = client(&args.target).await?;
     let snapshots = match args.snapshots {
         Part::All => Snapshots::Here,
         Part::Contents => Snapshots::ContentsOnly,
@@ -63,28 +56,13 @@ async fn serve(args: &Args) -> anyhow::Result<()> {
         snapshots,
         mover: Arc::new(Rustic::new()),
     };
-    let clock = Clock::system();
-    let engine = central::engine(client.clone(), clock.clone(), Settings::default(), &central);
-    let stop = CancellationToken::new();
-    let signals = signals(stop.clone())?;
-    let work = async {
-        if args.alone {
-            engine.run(stop.clone().cancelled_owned()).await;
-            return Ok(());
-        }
-        let election = Election {
-            client,
-            namespace: args.namespace.clone(),
-            name: "lifeboat-provisioner".to_owned(),
-            me: identity(),
-            config: LeaseConfig::default(),
-            clock,
-            metrics: engine.metrics(),
-        };
-        lead(&election, engine, stop.clone()).await
+    let engine = central::engine(client.clone(), Clock::system(), Settings::default(), &central);
+    let lead = Lead {
+        client,
+        namespace: args.namespace.clone(),
+        name: "lifeboat-provisioner",
+        alone: args.alone,
+        metrics: engine.metrics(),
     };
-    tokio::select! {
-        done = work => done,
-        () = signals => Ok(()),
-    }
+    lead.run(|stop| engine.run(stop.cancelled_owned())).await
 }
