@@ -3,6 +3,9 @@
 //! A key is in line once however often it is woken; it is never handed out while it is being looked at, and comes again if
 //! it was woken meanwhile. Ready keys go first come, first served, so a key that is woken all the time goes behind the
 //! others each time. A failed key comes back after a pause that doubles; an event brings it, like any other, back at once.
+//!
+//! Where looks are costly and events come in swarms, a key that has just been looked at rests for a moment, and what wakes it
+//! meanwhile is gathered into one look. The first event after a quiet time is never held up.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Add;
@@ -53,18 +56,25 @@ pub struct WorkQueue<K, T> {
     ready: VecDeque<K>,
     delayed: BTreeSet<(T, K)>,
     failures: BTreeMap<K, u32>,
+    /// Until when keys rest that have just been looked at; and the same in order of time.
+    rests: BTreeMap<K, T>,
+    rested: BTreeSet<(T, K)>,
     backoff: Backoff,
+    gather: Duration,
 }
 
 impl<K: Ord + Clone, T: Ord + Copy + Add<Duration, Output = T>> WorkQueue<K, T> {
     /// An empty line.
-    pub fn new(backoff: Backoff) -> Self {
+    pub fn new(backoff: Backoff, gather: Duration) -> Self {
         Self {
             places: BTreeMap::new(),
             ready: VecDeque::new(),
             delayed: BTreeSet::new(),
             failures: BTreeMap::new(),
+            rests: BTreeMap::new(),
+            rested: BTreeSet::new(),
             backoff,
+            gather,
         }
     }
 
@@ -75,11 +85,14 @@ impl<K: Ord + Clone, T: Ord + Copy + Add<Duration, Output = T>> WorkQueue<K, T> 
             Some(Place::Running { woken }) => return !std::mem::replace(woken, true),
             Some(Place::Delayed(at)) => {
                 let at = *at;
+                if self.rests.get(&key).is_some_and(|rests| at <= *rests) {
+                    return false;
+                }
                 self.delayed.remove(&(at, key.clone()));
             }
             None => {}
         }
-        self.line_up(key);
+        self.line_up_rested(key);
         true
     }
 
@@ -124,13 +137,20 @@ impl<K: Ord + Clone, T: Ord + Copy + Add<Duration, Output = T>> WorkQueue<K, T> 
                 Some(at)
             }
         };
-        if woken && !matches!(ended, Ended::Failed { .. }) {
-            self.line_up(key.clone());
+        let failed = matches!(ended, Ended::Failed { .. });
+        if !failed && !self.gather.is_zero() {
+            let until = now + self.gather;
+            if let Some(before) = self.rests.insert(key.clone(), until) {
+                self.rested.remove(&(before, key.clone()));
+            }
+            self.rested.insert((until, key.clone()));
+        }
+        if woken && !failed {
+            self.line_up_rested(key.clone());
             return None;
         }
         if let Some(at) = back {
-            self.places.insert(key.clone(), Place::Delayed(at));
-            self.delayed.insert((at, key.clone()));
+            self.delay(key.clone(), at);
         }
         back
     }
@@ -145,11 +165,6 @@ impl<K: Ord + Clone, T: Ord + Copy + Add<Duration, Output = T>> WorkQueue<K, T> 
         self.ready.len()
     }
 
-    /// Whether nothing is ready or running; delayed keys may remain.
-    pub fn is_idle(&self) -> bool {
-        self.ready.is_empty() && self.places.len() == self.delayed.len()
-    }
-
     /// Failures in a row of a key.
     pub fn failures(&self, key: &K) -> u32 {
         self.failures.get(key).copied().unwrap_or_default()
@@ -162,6 +177,25 @@ impl<K: Ord + Clone, T: Ord + Copy + Add<Duration, Output = T>> WorkQueue<K, T> 
         {
             self.line_up(key);
         }
+        while let Some((until, _)) = self.rested.first()
+            && *until <= now
+            && let Some((_, key)) = self.rested.pop_first()
+        {
+            self.rests.remove(&key);
+        }
+    }
+
+    /// In line at once, or when it has rested.
+    fn line_up_rested(&mut self, key: K) {
+        match self.rests.get(&key) {
+            Some(until) => self.delay(key, *until),
+            None => self.line_up(key),
+        }
+    }
+
+    fn delay(&mut self, key: K, at: T) {
+        self.places.insert(key.clone(), Place::Delayed(at));
+        self.delayed.insert((at, key));
     }
 
     fn line_up(&mut self, key: K) {

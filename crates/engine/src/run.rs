@@ -41,6 +41,8 @@ pub struct Settings {
     pub backoff: Backoff,
     /// The least pause of a key whose effect was refused or cannot be done as asked.
     pub slow_retry: Duration,
+    /// How long a key rests after a look, while events about it gather; none unless looks are costly and events come in swarms.
+    pub gather: Duration,
     /// How kinds are watched.
     pub feed: FeedSettings,
 }
@@ -55,6 +57,7 @@ impl Default for Settings {
             effect_within: Duration::from_secs(60),
             backoff: Backoff { first: Duration::from_millis(10), longest: Duration::from_secs(60) },
             slow_retry: Duration::from_secs(60),
+            gather: Duration::ZERO,
             feed: FeedSettings::default(),
         }
     }
@@ -189,7 +192,7 @@ impl Engine {
     /// Runs a controller with settings of its own.
     pub fn controller_with<C: Controller>(&mut self, controller: C, settings: Settings) -> Wiring<C::Key> {
         let line = Arc::new(Line {
-            queue: Mutex::new(WorkQueue::new(settings.backoff)),
+            queue: Mutex::new(WorkQueue::new(settings.backoff, settings.gather)),
             changed: Notify::new(),
             metrics: self.metrics.clone(),
             controller: C::NAME,

@@ -16,7 +16,7 @@ impl Add<Duration> for Ms {
 const BACKOFF: Backoff = Backoff { first: Duration::from_millis(10), longest: Duration::from_millis(1000) };
 
 fn queue(keys: &[u8]) -> WorkQueue<u8, Ms> {
-    let mut queue = WorkQueue::new(BACKOFF);
+    let mut queue = WorkQueue::new(BACKOFF, Duration::ZERO);
     for key in keys {
         queue.wake(*key);
     }
@@ -67,6 +67,28 @@ fn a_delayed_key_comes_at_its_time_or_when_woken() {
     assert_eq!(drain(&mut queue, 49), [2]);
     assert_eq!(drain(&mut queue, 50), [1]);
     assert_eq!(queue.next_due(), None);
+}
+
+#[test]
+fn a_swarm_of_events_is_gathered_into_one_look_after_the_first() {
+    let mut queue = WorkQueue::new(BACKOFF, Duration::from_millis(50));
+    queue.wake(1);
+    assert_eq!(queue.take(Ms(0)), Some(1), "the first is never held up");
+    queue.wake(1);
+    queue.done(&1, Ended::Quiet, Ms(10));
+    for now in [10, 30, 59] {
+        queue.wake(1);
+        assert_eq!(queue.take(Ms(now)), None, "it rests at {now}");
+    }
+    assert_eq!(queue.next_due(), Some(Ms(60)));
+    assert_eq!(drain(&mut queue, 60), [1]);
+    queue.done(&1, Ended::At(Ms(1000)), Ms(60));
+    assert_eq!(drain(&mut queue, 200), [0; 0]);
+    queue.wake(1);
+    assert_eq!(drain(&mut queue, 200), [1], "it has rested, so it comes at once");
+    queue.done(&1, Ended::At(Ms(210)), Ms(200));
+    queue.wake(1);
+    assert_eq!(drain(&mut queue, 210), [1], "a time of its own that comes earlier stays");
 }
 
 #[test]
@@ -138,8 +160,8 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
 
 proptest! {
     #[test]
-    fn nothing_is_lost_doubled_or_starved(calls in calls()) {
-        let mut queue: WorkQueue<u8, Ms> = WorkQueue::new(BACKOFF);
+    fn nothing_is_lost_doubled_or_starved(calls in calls(), gather in prop_oneof![Just(0), Just(30)]) {
+        let mut queue: WorkQueue<u8, Ms> = WorkQueue::new(BACKOFF, Duration::from_millis(gather));
         let mut now = 0;
         let mut running: Vec<u8> = Vec::new();
         // Keys owed a look: woken, or due at a time, since they were last taken.
