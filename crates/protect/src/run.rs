@@ -87,6 +87,9 @@ fn watched(engine: &mut Engine, client: &kube::Client, kinds: Kinds, setup: &Set
     }
 }
 
+/// A look at a group reads all its claims, and each claim's replication has a word to say: words that come within this time are heard together.
+const GATHER: Duration = Duration::from_millis(50);
+
 /// Puts the protector of a cluster together.
 pub fn protector(
     client: kube::Client,
@@ -111,7 +114,7 @@ pub fn protector(
         clock,
         recorder: engine.recorder(),
     };
-    let wiring = engine.controller(controller);
+    let wiring = engine.controller_with(controller, Settings { gather: GATHER, ..settings });
     let wiring = by_members(wiring, &watched);
     let wiring = by_surroundings(wiring, &watched);
     Protector { engine, clerk, wiring }

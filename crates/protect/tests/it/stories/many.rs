@@ -8,7 +8,7 @@ use lifeboat_testbed::{Cluster, Task};
 use std::sync::Arc;
 use std::time::Duration;
 
-const MANY: usize = 100;
+const MANY: usize = 500;
 
 #[tokio::test(start_paused = true)]
 async fn a_group_of_many_claims_comes_to_rest() {
