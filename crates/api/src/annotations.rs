@@ -189,6 +189,14 @@ pub const OBJECT_HASH: &str = "open-cluster-management.io/object-hash";
 /// On an object that the agent made: set by it with the object; uid of the record it is kept in. Ours, not known to peers.
 pub const MADE_BY_RECORD: &str = "open-cluster-management.io/made-by-record";
 
+/// On what was deployed from a ConfigMap of the hub: set by the subscription; uid of the deployment's own record on the cluster. Ours, not
+/// known to peers.
+pub const DEPLOYED_BY: &str = "apps.open-cluster-management.io/deployed-by";
+/// On what was deployed from a ConfigMap of the hub: set by the subscription; hash of the manifest. Ours, not known to peers.
+pub const MANIFEST_HASH: &str = "apps.open-cluster-management.io/manifest-hash";
+/// On the record of a deployment: set by the subscription; namespace and name of the ConfigMap on the hub. Ours, not known to peers.
+pub const DEPLOYED_FROM: &str = "apps.open-cluster-management.io/deployed-from";
+
 // --- LogicalVolume ---
 
 /// On a LogicalVolume: set by the CSI controller; a new value asks for another try to grow it.

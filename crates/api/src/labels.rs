@@ -25,6 +25,8 @@ pub const PLACEMENT: &str = "cluster.open-cluster-management.io/placement";
 pub const DECISION_GROUP_INDEX: &str = "cluster.open-cluster-management.io/decision-group-index";
 /// On a PlacementDecision: set by who decides; name of its group.
 pub const DECISION_GROUP_NAME: &str = "cluster.open-cluster-management.io/decision-group-name";
+/// On a ConfigMap of the hub: set by the user; name of the Placement whose clusters get the manifests in it. Ours, not known to peers.
+pub const MANIFESTS_OF: &str = "apps.open-cluster-management.io/manifests-of";
 /// On objects of a fleet: set by the agent; the managed cluster they belong to.
 pub const CLUSTER_NAME: &str = "open-cluster-management.io/cluster-name";
 /// On cluster roles: set by the hub; "true" adds their rules to what the fleet agent may do.
