@@ -1,0 +1,6 @@
+//! One row for each rule.
+
+mod deploy;
+mod pods;
+mod schedule;
+mod subscribe;

@@ -1,0 +1,1 @@
+//! Stories with real processes.
