@@ -73,9 +73,13 @@ impl Config {
     /// # Errors
     /// A sentence for status: there is no ConfigMap, it lacks its key, or the text is not YAML.
     pub fn of(map: Option<&ConfigMap>) -> Result<Self, String> {
-        let Some(map) = map else { return Err(format!("the ConfigMap {CONFIG_MAP} does not exist: create it")) };
+        let Some(map) = map else {
+            return Err(format!("the ConfigMap {CONFIG_MAP} does not exist: create it"));
+        };
         let text = map.data.as_ref().and_then(|data| data.get(CONFIG_KEY));
-        let Some(text) = text else { return Err(format!("the ConfigMap {CONFIG_MAP} has no key {CONFIG_KEY}")) };
+        let Some(text) = text else {
+            return Err(format!("the ConfigMap {CONFIG_MAP} has no key {CONFIG_KEY}"));
+        };
         let whole = serde_saphyr::from_str::<Value>(text)
             .map_err(|error| format!("the ConfigMap {CONFIG_MAP} cannot be read: {error}"))?;
         Ok(Self::read(whole))
@@ -123,7 +127,9 @@ impl Config {
     pub fn profile(&self, name: &str) -> Result<&Profile, String> {
         self.profiles.get(name).ok_or_else(|| match self.bad_profiles.get(name) {
             Some(why) => format!("the store profile {name} cannot be used: {why}"),
-            None => format!("the ConfigMap {CONFIG_MAP} has no store profile {name}: add it to s3StoreProfiles"),
+            None => {
+                format!("the ConfigMap {CONFIG_MAP} has no store profile {name}: add it to s3StoreProfiles")
+            }
         })
     }
 

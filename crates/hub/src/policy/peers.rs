@@ -142,11 +142,7 @@ impl Pair<'_> {
     }
 
     /// The relation that a replication class of either side agrees on, and whether both call it global.
-    fn relation(
-        &self,
-        id: &str,
-        kind: impl Fn(&Classes) -> &Vec<ClassFacts>,
-    ) -> Option<(String, bool)> {
+    fn relation(&self, id: &str, kind: impl Fn(&Classes) -> &Vec<ClassFacts>) -> Option<(String, bool)> {
         let fits = |class: &ClassFacts, (storage, _): (&ClassFacts, &Classes)| {
             let relation = class.label(id)?;
             let named = storage.label(id);

@@ -1,0 +1,311 @@
+//! Observe: what is watched on the hub, found by what it points to, and the worlds read from it. No judgement beyond looking things up.
+
+use super::check::Desk;
+use super::decide::modes;
+use super::manifests::STORES_WORK;
+use super::settings::{CONFIG_MAP, Config};
+use super::survey::{self, Survey};
+use super::world::{Managed, Needs, Peer, Policy, World};
+use crate::secrets::version_of;
+use crate::views::{self, Pulse, Reach};
+use crate::words::Words as _;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use lifeboat_api::annotations;
+use lifeboat_api::cluster::ManagedCluster;
+use lifeboat_api::conditions::{drpc, fleet};
+use lifeboat_api::ramen::{
+    DRAction, DRCluster, DRPlacementControl, DRPolicy, ReplicationState, VolumeReplicationGroup,
+};
+use lifeboat_api::view::ManagedClusterView;
+use lifeboat_api::work::{ManifestWork, ManifestWorkSpec};
+use lifeboat_engine::conditions::{find, holds};
+use lifeboat_engine::{Clock, Engine, Index, ObjectKey, Objects, Selection, Trouble};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What the controllers are told about where they run.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The hub's own namespace: of its ConfigMap and of the Secrets of stores.
+    pub namespace: String,
+}
+
+/// What the controllers of DRCluster and DRPolicy watch; clones share it.
+#[derive(Clone)]
+pub struct Watched {
+    /// DRClusters.
+    pub clusters: Objects<DRCluster>,
+    /// DRPolicies.
+    pub policies: Objects<DRPolicy>,
+    /// DRPlacementControls.
+    pub drpcs: Objects<DRPlacementControl>,
+    /// ManagedClusters.
+    pub managed: Objects<ManagedCluster>,
+    /// Works.
+    pub works: Objects<ManifestWork>,
+    /// Views.
+    pub views: Objects<ManagedClusterView>,
+    /// The hub's ConfigMap.
+    pub config: Objects<ConfigMap>,
+    /// Secrets of the hub's own namespace.
+    pub secrets: Objects<Secret>,
+    /// Namespaces of the hub.
+    pub namespaces: Objects<Namespace>,
+    /// When clusters were last heard of.
+    pub pulse: Pulse,
+    /// Works by the DRCluster they are for.
+    pub works_of: Index<String, ManifestWork>,
+    /// Views by the DRCluster they are for.
+    pub views_of: Index<String, ManagedClusterView>,
+    /// Views of groups by their DRPlacementControl.
+    pub groups_of: Index<ObjectKey, ManagedClusterView>,
+    /// Policies by the clusters they name.
+    pub policies_of: Index<String, DRPolicy>,
+    /// DRPlacementControls by their policy.
+    pub users_of: Index<String, DRPlacementControl>,
+    /// DRPlacementControls by the cluster they fail over to.
+    pub coming_to: Index<String, DRPlacementControl>,
+    setup: Setup,
+    clock: Clock,
+}
+
+/// What several controllers of one hub watch anyway, for whoever has it already.
+pub struct Shared {
+    /// DRClusters.
+    pub clusters: Objects<DRCluster>,
+    /// DRPolicies.
+    pub policies: Objects<DRPolicy>,
+    /// DRPlacementControls.
+    pub drpcs: Objects<DRPlacementControl>,
+    /// ManagedClusters.
+    pub managed: Objects<ManagedCluster>,
+    /// Works.
+    pub works: Objects<ManifestWork>,
+    /// Views.
+    pub views: Objects<ManagedClusterView>,
+    /// When clusters were last heard of.
+    pub pulse: Pulse,
+}
+
+impl Shared {
+    /// Watches it all.
+    pub fn on(engine: &mut Engine) -> Self {
+        let leases =
+            engine.objects::<Lease>(Selection::all().fields(format!("metadata.name={}", views::LEASE)));
+        Self {
+            pulse: Pulse::of(&leases, engine.clock()),
+            clusters: engine.objects(Selection::all()),
+            policies: engine.objects(Selection::all()),
+            drpcs: engine.objects(Selection::all()),
+            managed: engine.objects(Selection::all()),
+            works: engine.objects(Selection::all()),
+            views: engine.objects(Selection::all()),
+        }
+    }
+}
+
+fn target(drpc: &DRPlacementControl) -> Option<String> {
+    let fails_over = drpc.spec.action == Some(DRAction::Failover);
+    drpc.spec.failover_cluster.clone().filter(|_| fails_over)
+}
+
+impl Watched {
+    /// Watches everything that these controllers need.
+    pub fn on(engine: &mut Engine, setup: Setup) -> Self {
+        let shared = Shared::on(engine);
+        Self::beside(engine, setup, shared)
+    }
+
+    /// Watches what is needed beside what others watch already.
+    pub fn beside(engine: &mut Engine, setup: Setup, shared: Shared) -> Self {
+        let Shared { clusters, policies, drpcs, managed, works, views, pulse } = shared;
+        let own = || Selection::namespace(setup.namespace.clone());
+        let for_cluster = |note: Option<&str>| note.map(str::to_owned);
+        Self {
+            works_of: works
+                .index(move |work: &ManifestWork| for_cluster(work.note(annotations::DRCLUSTER_NAME))),
+            views_of: views
+                .index(move |view: &ManagedClusterView| for_cluster(view.note(annotations::DRCLUSTER_NAME))),
+            groups_of: views.index(|view: &ManagedClusterView| {
+                view.named_by(annotations::DRPC_NAMESPACE, annotations::DRPC_NAME)
+            }),
+            policies_of: policies.index(|policy: &DRPolicy| policy.spec.dr_clusters.clone()),
+            users_of: drpcs.index(|drpc: &DRPlacementControl| drpc.spec.dr_policy_ref.name.clone()),
+            coming_to: drpcs.index(target),
+            config: engine.objects(own().fields(format!("metadata.name={CONFIG_MAP}"))),
+            secrets: engine.objects(own()),
+            namespaces: engine.objects(Selection::all()),
+            clock: engine.clock(),
+            clusters,
+            policies,
+            drpcs,
+            managed,
+            works,
+            views,
+            pulse,
+            setup,
+        }
+    }
+
+    /// The hub's configuration, or why it cannot be used.
+    ///
+    /// # Errors
+    /// A sentence for status.
+    pub fn settings(&self) -> Result<Arc<Config>, String> {
+        let map = self.config.get(&ObjectKey::new(self.setup.namespace.clone(), CONFIG_MAP));
+        Config::of(map.as_deref()).map(Arc::new)
+    }
+
+    /// Whether a cluster is heard of.
+    pub fn reach(&self, cluster: &str) -> Reach {
+        let managed = self.managed.get(&ObjectKey::cluster_wide(cluster));
+        let beat = self.pulse.of_cluster(cluster);
+        views::reach(cluster, managed.as_deref(), beat.as_ref(), self.clock.now())
+    }
+
+    /// What the fleet knows about a cluster.
+    pub fn managed(&self, cluster: &str) -> Managed {
+        let known = self.managed.get(&ObjectKey::cluster_wide(cluster));
+        let status = known.as_ref().and_then(|known| known.status.clone()).unwrap_or_default();
+        let going = known.as_ref().is_some_and(|known| known.is_going());
+        let joined =
+            find(&status.conditions, fleet::TYPE_JOINED).is_some_and(|joined| joined.status == "True");
+        let claim =
+            status.cluster_claims.into_iter().find(|claim| claim.name.as_deref() == Some(fleet::CLAIM_ID));
+        Managed {
+            joined: joined && !going,
+            id: claim.and_then(|claim| claim.value).filter(|id| !id.is_empty()),
+            reach: self.reach(cluster),
+        }
+    }
+
+    /// What a cluster has to offer.
+    pub fn survey(&self, cluster: &str) -> Survey {
+        survey::read(cluster, |name| self.views.get(&ObjectKey::new(cluster, name)))
+    }
+
+    /// Clusters that share a policy with this one, it included.
+    pub fn around(&self, cluster: &str) -> BTreeSet<String> {
+        let policies = self.policies_of.get(&cluster.to_owned());
+        let named = policies.iter().flat_map(|policy| policy.spec.dr_clusters.clone());
+        named.chain([cluster.to_owned()]).collect()
+    }
+
+    /// The version of a store's secret; nothing where it does not exist.
+    fn secret_of(&self, config: &Config, store: &str) -> Option<String> {
+        let secret = &config.profiles.get(store)?.secret;
+        let key = self.secret_key(&secret.namespace, &secret.name)?;
+        self.secrets.get(&key).map(|secret| version_of(&secret.metadata))
+    }
+
+    /// Where a store's secret is. Only in the hub's own namespace: a profile gives nobody a way to read others' secrets.
+    pub fn secret_key(&self, namespace: &str, name: &str) -> Option<ObjectKey> {
+        let own = namespace.is_empty() || namespace == self.setup.namespace;
+        (own && !name.is_empty()).then(|| ObjectKey::new(self.setup.namespace.clone(), name))
+    }
+
+    fn policies(&self, cluster: &str) -> Vec<Policy> {
+        let mut policies = self.policies_of.get(&cluster.to_owned());
+        policies.sort_by_key(|policy| (policy.metadata.creation_timestamp.clone(), policy.name().to_owned()));
+        policies.dedup_by_key(|policy| policy.name().to_owned());
+        let facts = policies.iter().map(|policy| Policy {
+            name: policy.name().to_owned(),
+            going: policy.is_going(),
+            clusters: policy.spec.dr_clusters.clone(),
+            interval: policy.spec.scheduling_interval.clone(),
+            metro: is_metro(policy),
+        });
+        facts.collect()
+    }
+
+    /// What applications that fail over to a cluster need of its storage.
+    fn needs(&self, cluster: &str) -> Needs {
+        let mut needs = Needs::default();
+        for coming in self.coming_to.get(&cluster.to_owned()) {
+            let policy = self.policies.get(&ObjectKey::cluster_wide(text(&coming.spec.dr_policy_ref.name)));
+            if coming.is_going() || has_arrived(&coming) || policy.is_some_and(|policy| is_metro(&policy)) {
+                continue;
+            }
+            let shown = self.groups_of.get(&ObjectKey::of(&*coming));
+            let groups = shown
+                .iter()
+                .filter_map(|view| views::seen::<VolumeReplicationGroup>(Some(view)).found().cloned());
+            let primaries: Vec<_> =
+                groups.filter(|group| group.spec.replication_state == ReplicationState::Primary).collect();
+            match primaries.is_empty() {
+                true => needs.unknown.push(ObjectKey::of(&*coming).to_string()),
+                false => needs.modes.extend(primaries.iter().flat_map(|group| modes::needed(group))),
+            }
+        }
+        needs
+    }
+
+    /// The world of a cluster.
+    pub(super) fn world(&self, name: &str, desk: &Desk, trouble: Option<&Trouble>) -> Option<World> {
+        let cluster = self.clusters.get(&ObjectKey::cluster_wide(name))?;
+        let works = self.works_of.get(&name.to_owned());
+        let works: BTreeMap<ObjectKey, Arc<ManifestWork>> =
+            works.into_iter().map(|work| (ObjectKey::of(&*work), without_secrets(work))).collect();
+        let shown = self.views_of.get(&name.to_owned());
+        let around = self.around(name);
+        let heard = around.iter().cloned().chain(works.keys().map(|key| key.namespace.clone()));
+        let peers = around.iter().filter(|other| *other != name).map(|other| {
+            let known = self.clusters.get(&ObjectKey::cluster_wide(other.clone()));
+            let peer = Peer {
+                region: known.as_ref().and_then(|known| known.spec.region.clone()),
+                profile: known.as_ref().map(|known| known.spec.s3_profile_name.clone()).unwrap_or_default(),
+                joined: self.managed(other).joined,
+                survey: self.survey(other),
+            };
+            (other.clone(), peer)
+        });
+        let mut world = World {
+            config: self.settings(),
+            managed: self.managed(name),
+            policies: self.policies(name),
+            peers: peers.collect(),
+            reaches: heard.map(|other| (other.clone(), self.reach(&other))).collect(),
+            secrets: BTreeMap::new(),
+            works,
+            views: shown.into_iter().map(|view| (ObjectKey::of(&*view), view)).collect(),
+            survey: self.survey(name),
+            check: desk.of(name),
+            needs: self.needs(name),
+            trouble: trouble.cloned(),
+            cluster,
+        };
+        if let Ok(config) = &world.config {
+            let versions = world.stores().into_iter().map(|store| {
+                let version = self.secret_of(config, &store);
+                (store, version)
+            });
+            world.secrets = versions.collect();
+        }
+        Some(world)
+    }
+}
+
+fn text(name: &Option<String>) -> String {
+    name.clone().unwrap_or_default()
+}
+
+/// Whether a policy's clusters share synchronous storage.
+pub(crate) fn is_metro(policy: &DRPolicy) -> bool {
+    let sync = policy.status.as_ref().and_then(|status| status.sync.as_ref());
+    sync.is_some_and(|sync| !sync.peer_classes.is_empty())
+}
+
+/// Whether an application has failed over: it is available, as it is asked for now.
+fn has_arrived(drpc: &DRPlacementControl) -> bool {
+    let shown = drpc.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    holds(shown, drpc::TYPE_AVAILABLE, drpc.metadata.generation)
+}
+
+/// A work without what it carries, where that is secret.
+fn without_secrets(work: Arc<ManifestWork>) -> Arc<ManifestWork> {
+    match work.name() == STORES_WORK {
+        true => Arc::new(ManifestWork { spec: ManifestWorkSpec::default(), ..(*work).clone() }),
+        false => work,
+    }
+}
