@@ -1,0 +1,3 @@
+//! Stories of a fleet, one for each promise.
+
+mod fleet;

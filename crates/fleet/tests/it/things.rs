@@ -1,0 +1,138 @@
+//! What the stories are told with: a fleet of clusters, and the objects of a hub.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ObjectMeta, PostParams};
+use lifeboat_api::cluster::{ManagedCluster, ManagedClusterSpec};
+use lifeboat_api::view::{ManagedClusterView, ManagedClusterViewSpec, ViewScope};
+use lifeboat_api::work::{ManifestWork, ManifestWorkSpec, Workload};
+use lifeboat_engine::Settings;
+use lifeboat_engine::conditions::find;
+use lifeboat_fleet::{Agent, AgentSettings, Allowed, agent, availability};
+use lifeboat_testbed::{Cluster, Task};
+use serde_json::{Value, json};
+
+/// Definitions that the stories need, on every cluster.
+pub fn definitions() -> Vec<CustomResourceDefinition> {
+    let wanted = [
+        "ManagedCluster",
+        "ManagedClusterView",
+        "ManifestWork",
+        "AppliedManifestWork",
+        "VolumeReplicationGroup",
+    ];
+    let mut crds = lifeboat_api::crds();
+    crds.retain(|crd| wanted.contains(&crd.spec.names.kind.as_str()));
+    crds
+}
+
+/// An agent for `name` between two clients, until dropped.
+pub fn serve(hub: kube::Client, cluster: &Cluster, client: kube::Client, name: &str) -> Task {
+    let made = agent(Agent {
+        hub,
+        cluster: client,
+        name: name.to_owned(),
+        clock: cluster.clock(),
+        settings: AgentSettings::default(),
+        allowed: Allowed::default(),
+    });
+    Task::spawn(made.run(std::future::pending()))
+}
+
+/// The hub's own part, until dropped.
+pub fn hub(hub: &Cluster) -> Task {
+    let engine = availability(hub.client(), hub.clock(), Settings::default());
+    Task::spawn(engine.run(std::future::pending()))
+}
+
+/// A cluster that was let in.
+pub fn accepted(name: &str) -> ManagedCluster {
+    ManagedCluster {
+        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+        spec: ManagedClusterSpec {
+            hub_accepts_client: true,
+            lease_duration_seconds: Some(10),
+            ..ManagedClusterSpec::default()
+        },
+        status: None,
+    }
+}
+
+/// A work that wants these objects.
+pub fn work(cluster: &str, name: &str, manifests: &[Value]) -> ManifestWork {
+    let manifests =
+        manifests.iter().cloned().map(k8s_openapi::apimachinery::pkg::runtime::RawExtension).collect();
+    ManifestWork {
+        metadata: within(cluster, name),
+        spec: ManifestWorkSpec { workload: Some(Workload { manifests }), ..ManifestWorkSpec::default() },
+        status: None,
+    }
+}
+
+/// A view of one object.
+pub fn view(cluster: &str, name: &str, scope: ViewScope) -> ManagedClusterView {
+    let spec = ManagedClusterViewSpec { scope: Some(scope) };
+    ManagedClusterView { metadata: within(cluster, name), spec, status: None }
+}
+
+/// The scope of a group.
+pub fn group_scope(namespace: &str, name: &str) -> ViewScope {
+    ViewScope {
+        api_group: Some("ramendr.openshift.io".to_owned()),
+        kind: Some("VolumeReplicationGroup".to_owned()),
+        version: Some("v1alpha1".to_owned()),
+        namespace: Some(namespace.to_owned()),
+        name: Some(name.to_owned()),
+        ..ViewScope::default()
+    }
+}
+
+/// A namespace, as a manifest.
+pub fn namespace(name: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
+}
+
+/// A group, as a manifest.
+pub fn group(namespace: &str, name: &str, state: &str) -> Value {
+    json!({
+        "apiVersion": "ramendr.openshift.io/v1alpha1",
+        "kind": "VolumeReplicationGroup",
+        "metadata": { "name": name, "namespace": namespace },
+        "spec": { "pvcSelector": {}, "replicationState": state, "s3Profiles": ["store"],
+                  "async": { "schedulingInterval": "1m" } },
+    })
+}
+
+/// A config map, as a manifest.
+pub fn config_map(namespace: &str, name: &str, value: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "namespace": namespace },
+            "data": { "key": value } })
+}
+
+/// Metadata of a namespaced object.
+pub fn within(namespace: &str, name: &str) -> ObjectMeta {
+    ObjectMeta { name: Some(name.to_owned()), namespace: Some(namespace.to_owned()), ..ObjectMeta::default() }
+}
+
+/// Makes an object.
+pub async fn make<K>(api: &Api<K>, object: &K) -> K
+where
+    K: kube::Resource + Clone + serde::Serialize + serde::de::DeserializeOwned + std::fmt::Debug,
+{
+    api.create(&PostParams::default(), object).await.unwrap()
+}
+
+/// Status, reason and message of a condition of a work.
+pub fn said(work: &ManifestWork, type_: &str) -> Option<(String, String)> {
+    let conditions = &work.status.as_ref()?.conditions;
+    find(conditions, type_).map(|condition| (condition.status.clone(), condition.reason.clone()))
+}
+
+/// Whether a work is applied and its objects are there, at its generation.
+pub fn is_done(work: Option<&ManifestWork>) -> bool {
+    let Some(work) = work else { return false };
+    let conditions = work.status.iter().flat_map(|status| &status.conditions);
+    let at_generation = conditions.filter(|condition| {
+        condition.status == "True" && condition.observed_generation == work.metadata.generation
+    });
+    at_generation.filter(|condition| matches!(condition.type_.as_str(), "Applied" | "Available")).count() == 2
+}
