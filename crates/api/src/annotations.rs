@@ -225,6 +225,16 @@ pub const DEFAULT_DEVICE_CLASS_NAME: &str = "topolvm.io/default-device-class";
 /// On a LogicalVolume being deleted, `true`: its backup is given up where it is, because its store cannot be reached any more. Ours, not
 /// known to peers.
 pub const ABANDON_BACKUP: &str = "topolvm.io/abandon-backup";
+/// On a LogicalVolume: set by the mirror; [`MIRROR_SECONDARY`] while its bytes come from a peer and nobody may use it. Ours, not known to
+/// peers.
+pub const MIRROR_ROLE: &str = "topolvm.io/mirror-role";
+/// Value of [`MIRROR_ROLE`].
+pub const MIRROR_SECONDARY: &str = "secondary";
+/// On a LogicalVolume: set by the mirror; the id of the volume at the peer cluster that it is mirrored with. Ours, not known to peers.
+pub const MIRROR_PEER: &str = "topolvm.io/mirror-peer";
+/// On a VolumeReplication: set by the user; "true" makes the volume primary though the peer says that it must not be. Ours, not known to
+/// peers.
+pub const FORCE_PROMOTE: &str = "topolvm.io/force-promote";
 /// On nodes and pods: prefix of free or requested bytes by device class.
 pub const CAPACITY_PREFIX: &str = "capacity.topolvm.io/";
 /// After [`CAPACITY_PREFIX`]: stands for the default device class.
@@ -250,6 +260,13 @@ pub mod parameters {
     pub const SNAPSHOT_STORAGE_NAMESPACE: &str = "topolvm.io/snapshot-storage-namespace";
     /// In a replication class: how often the storage replicates; matched with the policy's interval.
     pub const SCHEDULING_INTERVAL: &str = "schedulingInterval";
+    /// In a replication class: name of the secret with the key that both clusters share.
+    pub const REPLICATION_SECRET_NAME: &str = "replication.storage.openshift.io/replication-secret-name";
+    /// In a replication class: namespace of that secret.
+    pub const REPLICATION_SECRET_NAMESPACE: &str =
+        "replication.storage.openshift.io/replication-secret-namespace";
+    /// In a replication class of node storage: addresses of the mirrors of the peer cluster, with commas. Ours, not known to peers.
+    pub const MIRROR_PEERS: &str = "topolvm.io/mirror-peers";
     /// In a storage class: file system to make.
     pub const FS_TYPE: &str = "csi.storage.k8s.io/fstype";
 }

@@ -40,6 +40,8 @@ pub const MANAGED_CLUSTER: &str = "cluster.open-cluster-management.io/api-resour
 
 /// On a LogicalVolume: by the node agent; until the LVM volume is gone.
 pub const LOGICAL_VOLUME: &str = "topolvm.io/logicalvolume";
+/// On a LogicalVolume: by the mirror; until its copies of the peer's data are gone. Ours, not known to peers.
+pub const MIRROR: &str = "topolvm.io/mirror";
 /// On a node: by the node agent; until its LogicalVolumes are cleaned up.
 pub const NODE: &str = "topolvm.io/node";
 /// On a claim: by former TopoLVM versions; only ever taken off.
