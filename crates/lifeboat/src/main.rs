@@ -1,5 +1,6 @@
 //! The `lifeboat` binary: subcommands only; every rule lives in the crates below.
 
+mod agent;
 mod backup;
 mod binder;
 mod cluster;
@@ -44,6 +45,8 @@ enum Command {
     Provisioner(provisioner::Args),
     /// Protect applications' volumes on a cluster: VolumeReplicationGroups, their records and their replication.
     Protector(protector::Args),
+    /// Carry a hub's works to a managed cluster, and what is seen there back to the hub.
+    Agent(agent::Args),
     /// Say in plain words why something is as it is.
     Explain(explain::Args),
     /// Print the custom resource definitions as YAML.
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Command::Backup(args) => backup::run(&args),
         Command::Provisioner(args) => provisioner::run(&args).map(done),
         Command::Protector(args) => protector::run(&args).map(done),
+        Command::Agent(args) => agent::run(&args).map(done),
         Command::Explain(args) => explain::run(args),
         Command::Crds(args) => crds::run(&args).map(done),
     };
