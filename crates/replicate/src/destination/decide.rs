@@ -1,0 +1,331 @@
+//! Every rule about receivers that receive; [`super::paused`] has those about receivers that do not.
+
+use super::make::{image_name, is_right_service, is_right_slice};
+use super::paused::paused;
+use super::status;
+use super::world::World;
+use crate::kinds::claim_of_receiver;
+use crate::place::{Here, Place, epoch_of};
+use crate::resolve::service;
+use crate::why::Wait;
+use crate::words::Words as _;
+use jiff::Timestamp;
+use lifeboat_api::snapshot::VolumeSnapshot;
+use lifeboat_api::volsync::{CopyMethod, ReplicationDestination, ReplicationDestinationStatus};
+use lifeboat_api::{annotations, finalizers, labels};
+use lifeboat_engine::Decision;
+use lifeboat_stream::{Completed, Refusal};
+
+/// What can be done about a receiver.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub enum Effect {
+    /// Looks at the disks of a class.
+    List {
+        /// The class.
+        class: String,
+    },
+    /// Makes the claim to write to.
+    MakeClaim,
+    /// Has the claim's volume made on this node.
+    SelectNode,
+    /// Asks for more room in the claim that was made.
+    Grow,
+    /// Keeps the receiver from vanishing while something may write to the application's claim.
+    Guard,
+    /// Lets it go.
+    Release,
+    /// Mounts the volume.
+    Mount,
+    /// Finds out what is on a volume that nothing is known of.
+    Begin,
+    /// Gives up what is known of a volume, because it is part of something that nobody sends any more.
+    Renew,
+    /// Expects copies.
+    Listen {
+        /// Lower ones are refused.
+        epoch: u64,
+    },
+    /// Stops expecting copies, and releases the volume.
+    Hush,
+    /// Makes or corrects the service.
+    Serve,
+    /// Makes or corrects where it leads.
+    Lead,
+    /// Keeps what arrived as an image.
+    Image {
+        /// What it is called.
+        name: String,
+    },
+    /// What arrived is kept: the next copy starts from it.
+    Advance,
+    /// Removes an image that a newer one has replaced.
+    DropImage {
+        /// Its name.
+        name: String,
+    },
+    /// Mounts the image to go back to.
+    MountBack,
+    /// Begins to bring the claim back to it.
+    StartBack,
+    /// Says that the claim is as that image.
+    Answer {
+        /// The image.
+        image: String,
+    },
+}
+
+/// What is decided about a receiver.
+pub type ReceiverDecision = Decision<Effect, Wait, ReplicationDestinationStatus>;
+
+/// Every rule about receivers.
+pub fn decide(world: &World, now: Timestamp) -> ReceiverDecision {
+    let Some(receiver) = world.receiver.as_deref() else { return cleared(world) };
+    if world.rival {
+        return match is_busy(world) {
+            true => Decision::act([Effect::Hush]),
+            false => Decision::wait(Wait::OtherMover),
+        };
+    }
+    if receiver.is_going() {
+        return match is_busy(world) {
+            true => Decision::act([Effect::Hush]),
+            false if receiver.has_finalizer(finalizers::RECEIVER) => Decision::act([Effect::Release]),
+            false => Decision::settled(),
+        };
+    }
+    if receiver.spec.paused {
+        return paused(world, receiver, now);
+    }
+    if let Some(why) = unsupported(world, receiver) {
+        return wait(world, now, why);
+    }
+    if is_served(receiver) {
+        return match is_busy(world) {
+            true => Decision::act([Effect::Hush]),
+            false => wait(world, now, Wait::Manual),
+        };
+    }
+    match &world.place {
+        Place::Here(here) => receive(world, receiver, here, now),
+        place => absent(world, receiver, place, now),
+    }
+}
+
+/// Whether anything of this process may write to the volume or holds it mounted.
+pub fn is_busy(world: &World) -> bool {
+    world.expected.is_some() || world.mounts.0
+}
+
+/// Whether a receiver writes into a claim of somebody else's.
+pub fn is_direct(receiver: &ReplicationDestination) -> bool {
+    let tls = receiver.spec.rsync_tls.as_ref();
+    tls.and_then(|tls| tls.volume.destination_pvc.as_ref()).is_some_and(|name| !name.is_empty())
+}
+
+/// Waits, and says so.
+pub fn wait(world: &World, now: Timestamp, why: Wait) -> ReceiverDecision {
+    let shown = status::waiting(world, &why, now);
+    Decision::wait(why).showing(shown)
+}
+
+/// An effect, with the last failure shown while the engine tries it again.
+pub fn act(world: &World, now: Timestamp, effect: Effect) -> ReceiverDecision {
+    let decision = Decision::act([effect]);
+    match &world.trouble {
+        Some(trouble) => {
+            let why = Wait::Failed(trouble.message.clone());
+            decision.showing(status::waiting(world, &why, now))
+        }
+        None => decision,
+    }
+}
+
+/// The receiver is gone: so is what was made for it, but for images that somebody keeps.
+fn cleared(world: &World) -> ReceiverDecision {
+    if is_busy(world) {
+        return Decision::act([Effect::Hush]);
+    }
+    let left = world.images.iter().filter(|image| !is_kept(image) && !image.is_going());
+    Decision::act(left.map(|image| Effect::DropImage { name: image.name().to_owned() }))
+}
+
+fn is_kept(image: &VolumeSnapshot) -> bool {
+    image.label(labels::VOLSYNC_DO_NOT_DELETE) == Some("true")
+}
+
+fn unsupported(world: &World, receiver: &ReplicationDestination) -> Option<Wait> {
+    let tls = receiver.spec.rsync_tls.as_ref();
+    let key = tls.and_then(|tls| tls.key_secret.as_deref()).unwrap_or_default();
+    if key.is_empty() {
+        let why =
+            "spec.rsyncTLS.keySecret is missing: name a secret with the key (psk.txt) that both sides share";
+        return Some(Wait::Key(why.to_owned()));
+    }
+    let name = service(receiver.name());
+    if name.len() > 63 {
+        let why = format!(
+            "the name of its service, {name}, is longer than 63 letters: give the receiver a shorter name"
+        );
+        return Some(Wait::Unsupported(why));
+    }
+    let ours = |label: Option<&str>| label == Some(labels::CREATED_BY_MOVER);
+    if world.service.as_ref().is_some_and(|found| !ours(found.label(labels::CREATED_BY))) {
+        return Some(Wait::Unsupported(format!(
+            "there is a service {name} that is not ours: delete or rename it"
+        )));
+    }
+    None
+}
+
+/// A manual trigger is served by one copy.
+fn is_served(receiver: &ReplicationDestination) -> bool {
+    let manual = receiver.spec.trigger.as_ref().and_then(|trigger| trigger.manual.as_deref());
+    let done = receiver.status.as_ref().and_then(|status| status.last_manual_sync.as_deref());
+    manual.is_some_and(|word| !word.is_empty() && done == Some(word))
+}
+
+/// There is no volume to write to yet.
+fn absent(
+    world: &World,
+    receiver: &ReplicationDestination,
+    place: &Place,
+    now: Timestamp,
+) -> ReceiverDecision {
+    let name = claim_of_receiver(receiver).name;
+    if is_busy(world) {
+        return Decision::act([Effect::Hush]);
+    }
+    let chosen = world.claim.as_ref().is_some_and(|claim| claim.note(annotations::SELECTED_NODE).is_some());
+    match place {
+        Place::Unlisted(class) => act(world, now, Effect::List { class: class.clone() }),
+        Place::NoClaim if is_direct(receiver) => {
+            wait(world, now, Wait::Claim(format!("the claim {name} to write to does not exist")))
+        }
+        Place::NoClaim => match missing(receiver) {
+            Some(why) => wait(world, now, why),
+            None => act(world, now, Effect::MakeClaim),
+        },
+        Place::Unbound if !chosen => act(world, now, Effect::SelectNode),
+        Place::Unbound => {
+            wait(world, now, Wait::Claim(format!("the claim {name} is not bound to a volume yet")))
+        }
+        Place::Foreign(why) => wait(world, now, Wait::Unsupported(why.clone())),
+        Place::Unreadable(why) => wait(world, now, Wait::Failed(why.clone())),
+        _ => wait(world, now, Wait::Volume(format!("the volume of the claim {name} is not on its node yet"))),
+    }
+}
+
+fn missing(receiver: &ReplicationDestination) -> Option<Wait> {
+    let volume = receiver.spec.rsync_tls.as_ref().map(|tls| &tls.volume);
+    let whole = volume.is_some_and(|volume| volume.capacity.is_some() && !volume.access_modes.is_empty());
+    (!whole).then(|| {
+        let why = "without a destinationPVC, spec.rsyncTLS needs capacity and accessModes to make a claim by";
+        Wait::Unsupported(why.to_owned())
+    })
+}
+
+fn receive(
+    world: &World,
+    receiver: &ReplicationDestination,
+    here: &Here,
+    now: Timestamp,
+) -> ReceiverDecision {
+    if !world.users.is_empty() {
+        let users = world.users.join(", ");
+        let name = claim_of_receiver(receiver).name;
+        return match is_busy(world) {
+            true => Decision::act([Effect::Hush]),
+            false => wait(
+                world,
+                now,
+                Wait::InUse(format!("the claim {name} is used by {users}: nothing is written to it")),
+            ),
+        };
+    }
+    if is_direct(receiver) && !receiver.has_finalizer(finalizers::RECEIVER) {
+        return act(world, now, Effect::Guard);
+    }
+    if here.needs_mount() && !world.mounts.0 {
+        return act(world, now, Effect::Mount);
+    }
+    let Some(staging) = &world.staging else { return act(world, now, Effect::Begin) };
+    let completed = world.received.completed.as_ref();
+    if let Some(completed) = completed.filter(|completed| completed.incarnation == staging.incarnation()) {
+        return publish(world, receiver, completed, now);
+    }
+    if let Some((_, _, Refusal::Spoiled(_) | Refusal::BaseMismatch { .. })) = &world.received.refused {
+        return act(world, now, Effect::Renew);
+    }
+    let epoch = world.epoch.max(epoch_of(&here.volume));
+    let as_wanted = world.expected.as_ref().is_some_and(|expected| {
+        expected.volume == here.uid
+            && expected.incarnation == staging.incarnation()
+            && expected.epoch == epoch
+    });
+    if !as_wanted {
+        return act(world, now, Effect::Listen { epoch });
+    }
+    if !world.service.as_ref().is_some_and(|service| is_right_service(world, receiver, service)) {
+        return act(world, now, Effect::Serve);
+    }
+    if !world.slice.as_ref().is_some_and(|slice| is_right_slice(world, receiver, slice)) {
+        return act(world, now, Effect::Lead);
+    }
+    if !is_direct(receiver) && super::make::is_short(world, receiver) {
+        return act(world, now, Effect::Grow);
+    }
+    let old = replaced(world, receiver);
+    if !old.is_empty() {
+        return Decision::act(old).showing(status::waiting(world, &Wait::Listening, now));
+    }
+    wait(world, now, Wait::Listening)
+}
+
+/// The whole copy is there: it is kept first, then told, and only then may the next one touch the volume.
+fn publish(
+    world: &World,
+    receiver: &ReplicationDestination,
+    completed: &Completed,
+    now: Timestamp,
+) -> ReceiverDecision {
+    let method = receiver.spec.rsync_tls.as_ref().and_then(|tls| tls.volume.copy_method.as_ref());
+    let told = status::generation(receiver) == Some(completed.generation.as_str());
+    let advance = |image: Option<&str>| match told {
+        true => Decision::act([Effect::Advance]),
+        false => Decision::act([Effect::Advance])
+            .showing(status::published(world, receiver, completed, image, now)),
+    };
+    if matches!(method, Some(CopyMethod::Direct | CopyMethod::None)) {
+        return advance(None);
+    }
+    let name = image_name(receiver, completed);
+    let Some(image) = world.images.iter().find(|image| image.name() == name) else {
+        return act(world, now, Effect::Image { name });
+    };
+    let state = image.status.clone().unwrap_or_default();
+    if state.ready_to_use == Some(true) {
+        return advance(Some(&name));
+    }
+    let why = match state.error.and_then(|error| error.message) {
+        Some(error) => format!("the image {name} of what arrived cannot be made: {error}"),
+        None => format!("the image {name} of what arrived is being made"),
+    };
+    wait(world, now, Wait::Publishing(why))
+}
+
+/// Images that the newest one has replaced. As long as it is not ready, nothing is removed.
+fn replaced(world: &World, receiver: &ReplicationDestination) -> Vec<Effect> {
+    let latest = receiver.status.as_ref().and_then(|status| status.latest_image.as_ref());
+    let latest = latest.and_then(|latest| world.images.iter().find(|image| image.name() == latest.name));
+    let ready = |image: &VolumeSnapshot| {
+        image.status.as_ref().and_then(|status| status.ready_to_use) == Some(true) && !image.is_going()
+    };
+    let Some(latest) = latest.filter(|latest| ready(latest)) else { return Vec::new() };
+    let old = world.images.iter().filter(|image| {
+        image.name() != latest.name()
+            && !is_kept(image)
+            && !image.is_going()
+            && image.metadata.creation_timestamp <= latest.metadata.creation_timestamp
+    });
+    old.map(|image| Effect::DropImage { name: image.name().to_owned() }).collect()
+}

@@ -1,0 +1,429 @@
+//! Act: makes what a receiver needs, tells the stream what to expect, and keeps what arrived.
+
+use super::decide::{Effect, ReceiverDecision, decide, is_direct};
+use super::make;
+use super::roll_back::Back;
+use super::world::{Desk, Expected, World, back_name, id, mount_name};
+use crate::ground::{Ground, stale};
+use crate::jobs::Jobs;
+use crate::kinds::claim_of_receiver;
+use crate::memory::{Memory, Staging, is_empty};
+use crate::place::{EPOCH_TAG, Here, Place, epoch_of, find, on_disk};
+use crate::resolve::service;
+use crate::source::failure::Failure;
+use crate::why::Wait;
+use crate::words::{Words as _, difference, uses};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::Patch;
+use lifeboat_api::volsync::{ReplicationDestination, ReplicationDestinationStatus};
+use lifeboat_api::{annotations, finalizers};
+use lifeboat_engine::{Class, Controller, EffectError, ObjectKey, Trouble};
+use lifeboat_lvm::Access;
+use lifeboat_node::Purpose;
+use lifeboat_stream::{Destination, Destinations, Place as Into_, Policy, Source, Trust};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Says on a device that its filesystem is ours and not what an earlier owner left; as node storage does.
+const FORMATTED_TAG: &str = "lifeboat.formatted";
+/// On a volume: the generation that it was last a whole copy of.
+const REPLICA_TAG: &str = "lifeboat.replica";
+
+/// The controller of the receivers whose volumes are on this node.
+pub struct Receivers {
+    pub(crate) ground: Ground,
+    pub(crate) destinations: Destinations,
+    pub(crate) desk: Desk,
+    pub(crate) memory: Memory,
+    pub(crate) jobs: Jobs<(), Failure>,
+    pub(crate) advertise: SocketAddr,
+}
+
+fn failed(tried: String, error: impl std::error::Error + Send + Sync + 'static) -> EffectError {
+    EffectError::caused(Class::Transient, tried, error)
+}
+
+impl Receivers {
+    fn current(&self, key: &ObjectKey) -> Result<Arc<ReplicationDestination>, EffectError> {
+        let found = self.ground.kinds.destinations.get(key);
+        found.ok_or_else(|| stale(format!("ReplicationDestination {key} is gone")))
+    }
+
+    fn place(&self, receiver: &ReplicationDestination) -> Place {
+        let Ground { kinds, disks, config, .. } = &self.ground;
+        let claim = kinds.claims.get(&claim_of_receiver(receiver));
+        find(kinds, disks, &config.node, claim.as_deref())
+    }
+
+    fn here(&self, receiver: &ReplicationDestination) -> Result<Box<Here>, EffectError> {
+        match self.place(receiver) {
+            Place::Here(here) => Ok(here),
+            _ => Err(stale("the volume is not here any more")),
+        }
+    }
+
+    /// Where an image is on the disks.
+    fn image(&self, space: &str, name: &str, block: bool) -> Option<Place> {
+        let kinds = &self.ground.kinds;
+        let image = kinds.snapshots.get(&ObjectKey::new(space, name))?;
+        let content = image.status.as_ref()?.bound_volume_snapshot_content_name.clone()?;
+        let content = kinds.contents.get(&ObjectKey::cluster_wide(content))?;
+        let handle = content.status.as_ref()?.snapshot_handle.clone()?;
+        let logical = kinds.by_handle.first(&handle)?;
+        if logical.spec.node_name != self.ground.config.node {
+            return Some(Place::Elsewhere(logical.spec.node_name.clone()));
+        }
+        Some(on_disk(&self.ground.disks, &logical, block))
+    }
+
+    async fn mount(&self, receiver: &ReplicationDestination) -> Result<(), EffectError> {
+        let here = self.here(receiver)?;
+        let Access::Device(device) = &here.volume.access else { return Ok(()) };
+        let ground = &self.ground;
+        // A claim that we did not make may hold what its owner wrote: it is never formatted here.
+        let make = !is_direct(receiver) && !here.volume.tags.contains(FORMATTED_TAG);
+        let purpose = Purpose::Restore { filesystem: here.filesystem.clone(), make };
+        let work = async {
+            ground.mounts.mount(&mount_name(&here.uid), device, purpose).await?;
+            if make {
+                let tag = BTreeSet::from([FORMATTED_TAG.to_owned()]);
+                ground.disks.lvm().retag(&here.class, &here.uid, &tag, &BTreeSet::new()).await?;
+            }
+            Ok(())
+        };
+        ground.change(&here.class, "mounting the volume to receive into", work).await
+    }
+
+    fn remember(&self, volume: &str, staging: Staging) -> Result<(), EffectError> {
+        let tried = || format!("noting what the volume {volume} is a copy of");
+        self.memory.remember(volume, staging).map_err(|error| failed(tried(), error))
+    }
+
+    fn begin(&self, receiver: &ReplicationDestination) -> Result<(), EffectError> {
+        let here = self.here(receiver)?;
+        let (path, block) = self.ground.path(&here, &mount_name(&here.uid))?;
+        let empty = !block
+            && is_empty(&path).map_err(|error| failed(format!("looking into {}", path.display()), error))?;
+        let staging = if empty { Staging { count: 1, base: None } } else { Staging::unknown(1) };
+        self.remember(&here.uid, staging)
+    }
+
+    async fn renew(&self, key: &ObjectKey, receiver: &ReplicationDestination) -> Result<(), EffectError> {
+        let here = self.here(receiver)?;
+        // Nothing may write while the volume becomes another.
+        self.forget_expected(key).await;
+        let count = self.memory.of(&here.uid).map_or(0, |staging| staging.count) + 1;
+        self.remember(&here.uid, Staging::unknown(count))?;
+        if let Some(received) = self.desk.received.lock().get_mut(key) {
+            received.refused = None;
+        }
+        Ok(())
+    }
+
+    async fn forget_expected(&self, key: &ObjectKey) {
+        self.destinations.remove(&id(key)).await;
+        self.desk.expected.lock().remove(key);
+    }
+
+    async fn listen(
+        &self,
+        key: &ObjectKey,
+        receiver: &ReplicationDestination,
+        epoch: u64,
+    ) -> Result<(), EffectError> {
+        let here = self.here(receiver)?;
+        let staging = self.memory.of(&here.uid).ok_or_else(|| stale("nothing is known of the volume"))?;
+        let secret = receiver.spec.rsync_tls.as_ref().and_then(|tls| tls.key_secret.clone());
+        let shared =
+            crate::secret::key(&self.ground.client, receiver.space(), &secret.unwrap_or_default()).await;
+        let shared = shared.map_err(|failure| EffectError::new(Class::Transient, failure.message))?;
+        let (path, block) = self.ground.path(&here, &mount_name(&here.uid))?;
+        let destination = Destination {
+            id: id(key),
+            key: shared,
+            epoch,
+            place: if block { Into_::Device(path) } else { Into_::Tree(path) },
+            base: staging.base.clone(),
+            incarnation: staging.incarnation(),
+            state: self.memory.folder(&here.uid).join("stream"),
+            policy: Policy::default(),
+            checkpoint: self.ground.config.checkpoint,
+        };
+        self.forget_expected(key).await;
+        let tried = || format!("expecting copies for {key}");
+        self.destinations.register(destination).map_err(|error| failed(tried(), error))?;
+        let expected = Expected { volume: here.uid.clone(), incarnation: staging.incarnation(), epoch };
+        self.desk.expected.lock().insert(key.clone(), expected);
+        Ok(())
+    }
+
+    async fn hush(&self, key: &ObjectKey) -> Result<(), EffectError> {
+        let volume = self.desk.expected.lock().get(key).map(|expected| expected.volume.clone());
+        self.forget_expected(key).await;
+        let receiver = self.ground.kinds.destinations.get(key);
+        let here = receiver.as_deref().and_then(|receiver| match self.place(receiver) {
+            Place::Here(here) => Some(here.uid),
+            _ => None,
+        });
+        for volume in volume.into_iter().chain(here).collect::<BTreeSet<_>>() {
+            for name in [mount_name(&volume), back_name(&volume)] {
+                let released = self.ground.mounts.unmount(&name).await;
+                released.map_err(|error| failed("releasing the volume".to_owned(), error))?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn advance(&self, key: &ObjectKey, receiver: &ReplicationDestination) -> Result<(), EffectError> {
+        let here = self.here(receiver)?;
+        let completed = self.desk.received.lock().get(key).and_then(|received| received.completed.clone());
+        let completed = completed.ok_or_else(|| stale("nothing has arrived"))?;
+        let before = &here.volume.tags;
+        let old = |tag: &&String| [EPOCH_TAG, REPLICA_TAG].iter().any(|name| tag.starts_with(name));
+        let epoch = completed.epoch.max(epoch_of(&here.volume));
+        let tags = [format!("{EPOCH_TAG}={epoch}"), format!("{REPLICA_TAG}={}", completed.generation)];
+        let add: BTreeSet<String> = tags.into_iter().collect();
+        let remove: BTreeSet<String> =
+            before.iter().filter(old).filter(|tag| !add.contains(*tag)).cloned().collect();
+        let work = self.ground.disks.lvm().retag(&here.class, &here.uid, &add, &remove);
+        self.ground.change(&here.class, "noting what the volume is a copy of", work).await?;
+        let count = self.memory.of(&here.uid).map_or(0, |staging| staging.count) + 1;
+        self.remember(&here.uid, Staging { count, base: Some(completed.generation) })?;
+        self.desk.received.lock().remove(key);
+        Ok(())
+    }
+
+    async fn note(&self, receiver: &ReplicationDestination, metadata: Value) -> Result<(), EffectError> {
+        let mut whole = receiver.guard();
+        if let (Value::Object(whole), Value::Object(more)) = (&mut whole, metadata) {
+            whole.extend(more);
+        }
+        let patch = Patch::Merge(json!({ "metadata": whole }));
+        let key = ObjectKey::of(receiver);
+        match self.ground.kinds.destinations.patch(&key, &patch).await {
+            // The last finalizer takes the object with it.
+            Err(error)
+                if error.class == Class::Stale && self.ground.kinds.destinations.get(&key).is_none() =>
+            {
+                Ok(())
+            }
+            done => done.map(drop),
+        }
+    }
+
+    async fn start_back(&self, receiver: &ReplicationDestination) -> Result<(), EffectError> {
+        let here = self.here(receiver)?;
+        let name = receiver.note(annotations::ROLL_BACK_TO).unwrap_or_default().to_owned();
+        let Some(Place::Here(image)) = self.image(receiver.space(), &name, here.block) else {
+            return Err(stale("the image is gone"));
+        };
+        let ground = &self.ground;
+        let (path, block) = ground.path(&here, &mount_name(&here.uid))?;
+        let (from, _) = ground.path(&image, &back_name(&here.uid))?;
+        let (image, volume) = match block {
+            true => (Source::Device { path: from, changed: None }, Into_::Device(path)),
+            false => (Source::Tree { path: from, trust: Trust::Stamps }, Into_::Tree(path)),
+        };
+        let secret =
+            receiver.spec.rsync_tls.as_ref().and_then(|tls| tls.key_secret.clone()).unwrap_or_default();
+        let key = crate::secret::key(&ground.client, receiver.space(), &secret).await;
+        let key = key.map_err(|failure| EffectError::new(Class::Transient, failure.message))?;
+        // From here on the volume is neither the one nor the other.
+        let count = self.memory.of(&here.uid).map_or(0, |staging| staging.count) + 1;
+        self.remember(&here.uid, Staging::unknown(count))?;
+        let folder = self.memory.folder(&here.uid).join("back");
+        let back = Back { image, volume, key, folder, timing: ground.config.timing, now: ground.clock.now() };
+        self.jobs.start(receiver.uid(), &name, Box::pin(back.run()));
+        Ok(())
+    }
+
+    async fn mount_back(&self, receiver: &ReplicationDestination) -> Result<(), EffectError> {
+        let here = self.here(receiver)?;
+        let name = receiver.note(annotations::ROLL_BACK_TO).unwrap_or_default();
+        let Some(Place::Here(image)) = self.image(receiver.space(), name, here.block) else {
+            return Err(stale("the image is gone"));
+        };
+        let Access::Device(device) = &image.volume.access else { return Ok(()) };
+        let name = back_name(&here.uid);
+        let work = self.ground.mounts.mount(&name, device, Purpose::Backup);
+        self.ground.change(&image.class, "mounting the image", work).await
+    }
+}
+
+impl Controller for Receivers {
+    const NAME: &'static str = "receivers";
+    type Key = ObjectKey;
+    type World = World;
+    type Effect = Effect;
+    type Why = Wait;
+    type Status = ReplicationDestinationStatus;
+
+    fn observe(&self, key: &ObjectKey, trouble: Option<&Trouble>) -> Option<World> {
+        let kinds = &self.ground.kinds;
+        let receiver = kinds.destinations.get(key).filter(|receiver| receiver.spec.rsync_tls.is_some());
+        let place = receiver.as_deref().map_or(Place::NoClaim, |receiver| self.place(receiver));
+        if let Place::Elsewhere(_) = place {
+            return None;
+        }
+        let images = kinds.images_of.get(key);
+        let expected = self.desk.expected.lock().get(key).cloned();
+        if receiver.is_none() && images.is_empty() && expected.is_none() {
+            return None;
+        }
+        let claim = receiver.as_deref().and_then(|receiver| kinds.claims.get(&claim_of_receiver(receiver)));
+        let pods = || kinds.pods.in_namespace(&key.namespace);
+        let users = claim.iter().flat_map(|claim| {
+            let using = pods().into_iter().filter(|pod| uses(pod, claim.name()));
+            using.map(|pod| format!("pod {}", pod.name())).collect::<Vec<_>>()
+        });
+        let (volume, block) = match &place {
+            Place::Here(here) => (Some(here.uid.clone()), here.block),
+            _ => (expected.as_ref().map(|expected| expected.volume.clone()), false),
+        };
+        let mounted = |name: fn(&str) -> String| {
+            volume.as_deref().is_some_and(|volume| self.ground.mounts.of(&name(volume)).is_some())
+        };
+        let asked = receiver.as_deref().and_then(|receiver| receiver.note(annotations::ROLL_BACK_TO));
+        let service_key = ObjectKey::new(key.namespace.clone(), service(&key.name));
+        Some(World {
+            key: key.clone(),
+            advertise: self.advertise,
+            users: users.collect(),
+            back: asked.and_then(|image| self.image(&key.namespace, image, block)),
+            service: kinds.services.get(&service_key),
+            slice: kinds.slices.get(&service_key),
+            epoch: receiver
+                .as_deref()
+                .and_then(|receiver| self.ground.epochs(receiver))
+                .map_or(0, |(seen, _)| seen),
+            staging: volume.as_deref().and_then(|volume| self.memory.of(volume)),
+            received: self.desk.received.lock().get(key).cloned().unwrap_or_default(),
+            mounts: (mounted(mount_name), mounted(back_name)),
+            job: receiver.as_deref().and_then(|receiver| self.jobs.of(receiver.uid())),
+            rival: kinds.has_rival(),
+            trouble: trouble.cloned(),
+            claim,
+            place,
+            images,
+            expected,
+            receiver,
+        })
+    }
+
+    fn decide(world: &World, now: Timestamp) -> ReceiverDecision {
+        decide(world, now)
+    }
+
+    async fn act(&self, key: &ObjectKey, effect: Effect) -> Result<(), EffectError> {
+        let kinds = &self.ground.kinds;
+        match effect {
+            Effect::Hush => return self.hush(key).await,
+            Effect::DropImage { name } => {
+                let image = kinds.snapshots.get(&ObjectKey::new(key.namespace.clone(), name));
+                return match image {
+                    Some(image) => kinds.snapshots.delete(&image).await,
+                    None => Ok(()),
+                };
+            }
+            _ => {}
+        }
+        let receiver = self.current(key)?;
+        match effect {
+            Effect::List { class } => self.ground.list(&class).await,
+            Effect::MakeClaim => {
+                let made = make::claim(&receiver, &self.ground.config.node);
+                kinds.claims.create(&made).await.map(drop)
+            }
+            Effect::SelectNode | Effect::Grow => {
+                let claim = kinds.claims.get(&claim_of_receiver(&receiver));
+                let claim = claim.ok_or_else(|| stale("the claim is gone"))?;
+                let mut patch = json!({ "metadata": claim.guard() });
+                if effect == Effect::SelectNode {
+                    patch["metadata"]["annotations"] =
+                        json!({ annotations::SELECTED_NODE: self.ground.config.node });
+                } else {
+                    let size = receiver.spec.rsync_tls.as_ref().and_then(|tls| tls.volume.capacity.clone());
+                    patch["spec"] = json!({ "resources": { "requests": { "storage": size } } });
+                }
+                kinds.claims.patch(&ObjectKey::of(&*claim), &Patch::Merge(patch)).await.map(drop)
+            }
+            Effect::Guard => {
+                let known = receiver.metadata.finalizers.iter().flatten().map(String::as_str);
+                let all: Vec<&str> = known.chain([finalizers::RECEIVER]).collect();
+                self.note(&receiver, json!({ "finalizers": all })).await
+            }
+            Effect::Release => {
+                let known = receiver.metadata.finalizers.iter().flatten();
+                let kept: Vec<&String> = known.filter(|name| *name != finalizers::RECEIVER).collect();
+                self.note(&receiver, json!({ "finalizers": kept })).await
+            }
+            Effect::Mount => self.mount(&receiver).await,
+            Effect::Begin => self.begin(&receiver),
+            Effect::Renew => self.renew(key, &receiver).await,
+            Effect::Listen { epoch } => self.listen(key, &receiver, epoch).await,
+            Effect::Serve | Effect::Lead => self.offer(key, &receiver, &effect).await,
+            Effect::Image { name } => kinds.snapshots.create(&make::image(&receiver, name)).await.map(drop),
+            Effect::Advance => self.advance(key, &receiver).await,
+            Effect::MountBack => self.mount_back(&receiver).await,
+            Effect::StartBack => self.start_back(&receiver).await,
+            Effect::Answer { image } => {
+                self.note(&receiver, json!({ "annotations": { annotations::ROLLED_BACK_TO: image } })).await
+            }
+            Effect::Hush | Effect::DropImage { .. } => Ok(()),
+        }
+    }
+
+    fn shown(world: &World) -> Option<&ReplicationDestinationStatus> {
+        world.receiver.as_ref()?.status.as_ref()
+    }
+
+    async fn show(&self, world: &World, status: ReplicationDestinationStatus) -> Result<(), EffectError> {
+        let Some(receiver) = &world.receiver else { return Ok(()) };
+        let bad = |error| EffectError::caused(Class::BadInput, "writing a status down", error);
+        let before = receiver.status.as_ref().map_or(Ok(Value::Null), serde_json::to_value).map_err(bad)?;
+        let changes = difference(&before, &serde_json::to_value(&status).map_err(bad)?);
+        let patch = Patch::Merge(json!({ "metadata": receiver.guard(), "status": changes }));
+        self.ground.kinds.destinations.patch_status(&world.key, &patch).await.map(drop)
+    }
+
+    fn subject(world: &World) -> Option<ObjectReference> {
+        world.receiver.as_ref().map(|receiver| lifeboat_node::provision::words::reference(&**receiver))
+    }
+}
+
+impl Receivers {
+    /// Makes the service or where it leads, or corrects what is there.
+    async fn offer(
+        &self,
+        key: &ObjectKey,
+        receiver: &ReplicationDestination,
+        what: &Effect,
+    ) -> Result<(), EffectError> {
+        let world = self.observe(key, None).ok_or_else(|| stale("the receiver is gone"))?;
+        let kinds = &self.ground.kinds;
+        let bad = |error| EffectError::caused(Class::BadInput, "writing an object down", error);
+        if *what == Effect::Serve {
+            let wanted = make::receiver_service(&world, receiver);
+            let Some(has) = &world.service else { return kinds.services.create(&wanted).await.map(drop) };
+            let mut patch =
+                json!({ "metadata": has.guard(), "spec": serde_json::to_value(&wanted.spec).map_err(bad)? });
+            patch["metadata"]["ownerReferences"] = json!(wanted.metadata.owner_references);
+            return kinds.services.patch(&ObjectKey::of(&**has), &Patch::Merge(patch)).await.map(drop);
+        }
+        let wanted = make::slice(&world, receiver);
+        match &world.slice {
+            None => kinds.slices.create(&wanted).await.map(drop),
+            // What kind of address it holds cannot be changed.
+            Some(has) if has.address_type != wanted.address_type => kinds.slices.delete(has).await,
+            Some(has) => {
+                let mut patch = serde_json::to_value(&wanted).map_err(bad)?;
+                patch["metadata"] = has.guard();
+                patch["metadata"]["ownerReferences"] = json!(wanted.metadata.owner_references);
+                kinds.slices.patch(&ObjectKey::of(&**has), &Patch::Merge(patch)).await.map(drop)
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! A receiver that is paused: nobody writes to its claim, but for the way back to an image where that is asked for.
+
+use super::decide::{Effect, ReceiverDecision, act, is_direct, wait};
+use super::status;
+use super::world::World;
+use crate::place::Place;
+use crate::why::Wait;
+use crate::words::Words as _;
+use jiff::Timestamp;
+use lifeboat_api::annotations;
+use lifeboat_api::volsync::ReplicationDestination;
+use lifeboat_engine::Decision;
+
+/// Every rule about receivers that are paused.
+pub fn paused(world: &World, receiver: &ReplicationDestination, now: Timestamp) -> ReceiverDecision {
+    if world.expected.is_some() {
+        return Decision::act([Effect::Hush]);
+    }
+    let asked = receiver.note(annotations::ROLL_BACK_TO).filter(|image| !image.is_empty());
+    match asked.filter(|image| receiver.note(annotations::ROLLED_BACK_TO) != Some(image)) {
+        Some(image) if is_direct(receiver) => back(world, image, now),
+        // Its claim is made from the image itself.
+        Some(image) => Decision::act([Effect::Answer { image: image.to_owned() }]),
+        None if world.mounts.0 => Decision::act([Effect::Hush]),
+        None => wait(world, now, Wait::Paused),
+    }
+}
+
+fn back(world: &World, image: &str, now: Timestamp) -> ReceiverDecision {
+    let failed = |why: String| wait(world, now, Wait::Failed(why));
+    let here = match &world.place {
+        Place::Here(here) => here,
+        Place::Unlisted(class) => return act(world, now, Effect::List { class: class.clone() }),
+        _ => return failed(format!("the volume to bring back to the image {image} is not on its node")),
+    };
+    if !world.users.is_empty() {
+        let users = world.users.join(", ");
+        let why = format!(
+            "the claim is used by {users}: it is brought back to the image {image} when nobody uses it"
+        );
+        return wait(world, now, Wait::InUse(why));
+    }
+    match &world.back {
+        Some(Place::Here(_)) => {}
+        Some(Place::Unlisted(class)) => return act(world, now, Effect::List { class: class.clone() }),
+        _ => return failed(format!("the image {image} is not on this node: nothing was changed")),
+    }
+    let job = world.job.as_ref().filter(|job| job.of == image);
+    match job.and_then(|job| job.outcome.as_ref().map(|outcome| (outcome, job.failures))) {
+        None if job.is_some() => {
+            let why = Wait::RollingBack(format!("the claim is being brought back to the image {image}"));
+            return wait(world, now, why);
+        }
+        Some(((_, Ok(())), _)) => return Decision::act([Effect::Answer { image: image.to_owned() }]),
+        Some(((ended, Err(failure)), failures)) => {
+            let until = ended.checked_add(failure.pause(failures)).unwrap_or(*ended);
+            if until > now {
+                let why = failure.wait();
+                let shown = status::waiting(world, &why, now);
+                return Decision::wait_until(why, until).showing(shown);
+            }
+        }
+        None => {}
+    }
+    if here.needs_mount() && !world.mounts.0 {
+        return act(world, now, Effect::Mount);
+    }
+    if here.needs_mount() && !world.mounts.1 {
+        return act(world, now, Effect::MountBack);
+    }
+    act(world, now, Effect::StartBack)
+}

@@ -1,0 +1,88 @@
+//! Why a copy was not sent, in words that can be compared and told, and how long to wait before the next try.
+
+use crate::why::Wait;
+use jiff::SignedDuration;
+use lifeboat_stream::{Error, Refusal};
+
+/// Why a copy was not sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What kind of thing it is.
+    pub kind: Kind,
+    /// What happened and what to do, without any secret.
+    pub message: String,
+}
+
+/// Kinds of failures, as far as they are treated differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The receiver is not ready for this copy yet.
+    Busy,
+    /// The link failed, or nobody could be asked or reached.
+    Link,
+    /// The key is missing, unusable or another one.
+    Key,
+    /// The peer does not speak our language.
+    Peer,
+    /// Another cluster has taken over.
+    Superseded,
+    /// The snapshot cannot be read any more.
+    Source,
+    /// The volume is empty, and was not.
+    Emptied,
+    /// Something else.
+    Other,
+}
+
+impl Failure {
+    /// A failure.
+    #[must_use]
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+
+    /// How long to wait after so many of them in a row.
+    #[must_use]
+    pub fn pause(&self, failures: u32) -> SignedDuration {
+        let doubled =
+            |first: i64| SignedDuration::from_secs((first << failures.min(8).saturating_sub(1)).min(60));
+        match self.kind {
+            Kind::Busy => SignedDuration::from_secs(1),
+            Kind::Link | Kind::Source | Kind::Other => doubled(1),
+            Kind::Key | Kind::Peer => doubled(5),
+            Kind::Superseded | Kind::Emptied => SignedDuration::from_secs(60),
+        }
+    }
+
+    /// The same as a wait.
+    #[must_use]
+    pub fn wait(&self) -> Wait {
+        let message = self.message.clone();
+        match self.kind {
+            Kind::Key => Wait::Key(message),
+            Kind::Peer => Wait::Peer(message),
+            Kind::Superseded => Wait::Superseded(message),
+            _ => Wait::Failed(message),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let kind = match &error {
+            Error::Link(_) | Error::Stopped => Kind::Link,
+            Error::Key(_) | Error::Untrusted(_) => Kind::Key,
+            Error::Refused(Refusal::OldEpoch { .. }) => Kind::Superseded,
+            Error::Refused(Refusal::Busy | Refusal::Spoiled(_) | Refusal::UnknownDestination) => Kind::Busy,
+            Error::Protocol(_) => Kind::Peer,
+            Error::Source(_) => Kind::Source,
+            Error::SourceEmpty(_) => Kind::Emptied,
+            _ => Kind::Other,
+        };
+        let emptied = match kind {
+            Kind::Emptied => format!(" (annotation {}: \"true\")", lifeboat_api::annotations::MAY_BE_EMPTY),
+            _ => String::new(),
+        };
+        Self::new(kind, format!("{error}{emptied}"))
+    }
+}

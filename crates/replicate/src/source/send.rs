@@ -1,0 +1,98 @@
+//! The work of one copy, from reading the key to the receiver's last word.
+
+use crate::peer;
+use crate::resolve::{Resolve, ResolveError, receiver};
+use crate::source::failure::{Failure, Kind};
+use crate::source::world::Cut;
+use crate::words::Words as _;
+use lifeboat_api::annotations;
+use lifeboat_api::volsync::ReplicationSource;
+use lifeboat_stream::{Error, Job, Key, Limits, Refusal, Sending, Sent, Source, Timing, send};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// One copy.
+pub(super) struct Copy {
+    pub client: kube::Client,
+    pub resolve: Arc<dyn Resolve>,
+    pub source: Arc<ReplicationSource>,
+    pub cut: Cut,
+    pub content: Source,
+    pub index: PathBuf,
+    pub bytes_per_second: Option<u64>,
+    pub timing: Timing,
+}
+
+/// What a sender calls its receiver: the one its address names, or its own namesake.
+pub(super) fn destination(source: &ReplicationSource) -> String {
+    let address = source.spec.rsync_tls.as_ref().and_then(|tls| tls.address.as_deref()).unwrap_or_default();
+    let (space, name) = receiver(address).unwrap_or((source.space(), source.name()));
+    format!("{space}/{name}")
+}
+
+impl Copy {
+    pub async fn run(self) -> Result<Sent, Failure> {
+        let tls = self.source.spec.rsync_tls.clone().unwrap_or_default();
+        let address = tls.address.unwrap_or_default();
+        let port = tls.port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
+        // The key is read when it is needed and kept by nobody.
+        let secret = tls.key_secret.unwrap_or_default();
+        let key = crate::secret::key(&self.client, self.source.space(), &secret).await?;
+        let peers = self.resolve.resolve(&address, port).await.map_err(|error| match error {
+            error @ (ResolveError::Unknown(_) | ResolveError::Failed { .. }) => {
+                Failure::new(Kind::Link, error.to_string())
+            }
+        })?;
+        let mut last = None;
+        for peer in peers {
+            match self.one(peer, &key).await {
+                Ok(sent) => return Ok(sent),
+                Err(error) => {
+                    let elsewhere = matches!(
+                        error,
+                        Error::Link(_) | Error::Untrusted(_) | Error::Refused(Refusal::UnknownDestination)
+                    );
+                    let failure = self.explain(peer, error).await;
+                    if !elsewhere {
+                        return Err(failure);
+                    }
+                    // Who refuses knows more than who does not answer.
+                    let worse = |known: &Failure| known.kind == Kind::Link || failure.kind != Kind::Link;
+                    if last.as_ref().is_none_or(worse) {
+                        last = Some(failure);
+                    }
+                }
+            }
+        }
+        Err(last.unwrap_or_else(|| Failure::new(Kind::Link, format!("{address} leads nowhere"))))
+    }
+
+    async fn one(&self, peer: std::net::SocketAddr, key: &Key) -> Result<Sent, Error> {
+        let Cut { generation, cut, epoch, token, .. } = &self.cut;
+        let name = destination(&self.source);
+        let mut job = Job::new(name, *epoch, generation.clone(), *cut, self.index.clone());
+        job.may_be_empty = self.source.note(annotations::MAY_BE_EMPTY) == Some("true");
+        job.limits = Limits { bytes_per_second: self.bytes_per_second, within: None, timing: self.timing };
+        if let Some(token) = token {
+            // The tag was written with the snapshot, for a trigger that had been seen before it began.
+            let seen = cut.checked_sub(jiff::SignedDuration::from_nanos(1)).unwrap_or(*cut);
+            job = job.with_token(token.clone(), seen)?;
+        }
+        send(self.content.clone(), peer, key, job, watch::Sender::new(Sending::default())).await
+    }
+
+    /// Tells a stock VolSync from somebody with another key.
+    async fn explain(&self, peer: std::net::SocketAddr, error: Error) -> Failure {
+        let strange = matches!(error, Error::Untrusted(_) | Error::Protocol(_) | Error::Link(_));
+        if strange && peer::speaks_tls(peer, self.timing.handshake).await {
+            return Failure::new(
+                Kind::Peer,
+                format!(
+                    "the receiver at {peer} speaks TLS, as a stock VolSync does, and Lifeboat's stream is another: run Lifeboat on that side too, or a VolSync on both"
+                ),
+            );
+        }
+        error.into()
+    }
+}
