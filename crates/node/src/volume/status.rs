@@ -24,6 +24,8 @@ pub enum VolumeWhy {
     PendingDeletion,
     /// It failed for good and its maker has to act.
     Refused(String),
+    /// A peer cluster has the primary, and its bytes are received here.
+    Mirrored,
     /// Its source does not exist.
     SourceMissing(String),
     /// Its source has no volume yet.
@@ -60,6 +62,7 @@ impl Why for VolumeWhy {
             Self::Recording
             | Self::Moving(_)
             | Self::Queued
+            | Self::Mirrored
             | Self::OtherProcess(_)
             | Self::PersistentVolumeMissing(_) => None,
             Self::SourceNotMade(_) | Self::SourceNotBackedUp(..) | Self::PendingDeletion => {
@@ -75,6 +78,9 @@ impl fmt::Display for VolumeWhy {
         match self {
             Self::PendingDeletion => f.write_str("the node is being taken out of the cluster; the volume is left as it is"),
             Self::Refused(why) => write!(f, "the volume cannot be made as it is asked for: {why}"),
+            Self::Mirrored => f.write_str(
+                "it is the secondary of a mirror: its bytes come from the peer cluster, and it can be used when it is made primary here",
+            ),
             Self::SourceMissing(name) => write!(
                 f,
                 "the source LogicalVolume {name} does not exist; an empty volume in its place would be taken for its data"

@@ -44,6 +44,8 @@ pub trait VolumeWords {
     fn was_refused(&self) -> bool;
     /// Whether another try was asked for after the last one ended.
     fn asks_for_retry(&self) -> bool;
+    /// Whether its bytes come from a peer cluster, so that nobody here may make, fill or use it.
+    fn is_mirrored(&self) -> bool;
 }
 
 impl VolumeWords for LogicalVolume {
@@ -127,6 +129,10 @@ impl VolumeWords for LogicalVolume {
         let ended = self.snapshot().and_then(|snapshot| snapshot.completion_time.as_ref()).map(|time| time.0);
         asked.is_some_and(|asked| ended.is_none_or(|ended| asked > ended))
     }
+
+    fn is_mirrored(&self) -> bool {
+        self.note(annotations::MIRROR_ROLE) == Some(annotations::MIRROR_SECONDARY)
+    }
 }
 
 /// The finalizers that a volume needs while it is not being deleted.
@@ -143,6 +149,11 @@ pub fn needed_finalizers(backs_up: bool) -> Vec<&'static str> {
 /// Says what has to come first.
 pub fn may_publish(volume: &LogicalVolume) -> Result<(), String> {
     let name = volume.metadata.name.as_deref().unwrap_or_default();
+    if volume.is_mirrored() {
+        return Err(format!(
+            "logical volume {name} is the secondary of a mirror; it can be used when it is made primary here"
+        ));
+    }
     if !volume.is_made() {
         return Err(format!("logical volume {name} does not exist on its node yet"));
     }

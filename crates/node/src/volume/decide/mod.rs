@@ -107,6 +107,9 @@ pub fn decide(world: &World, now: Timestamp) -> VolumeDecision {
     if volume.metadata.deletion_timestamp.is_some() {
         return remove::remove(world, now);
     }
+    if volume.is_mirrored() {
+        return mirrored(world, now);
+    }
     if volume.is_cleaned() {
         return backup::cleaned(world);
     }
@@ -120,6 +123,14 @@ pub fn decide(world: &World, now: Timestamp) -> VolumeDecision {
     match wanted {
         Wanted::Restored(handle) => restore::restore(world, &handle, now),
         Wanted::Empty | Wanted::Copy => make::make(world, &wanted, now),
+    }
+}
+
+/// A peer's bytes are being received for it: nothing is made here, for an empty volume would be taken for them.
+fn mirrored(world: &World, now: Timestamp) -> VolumeDecision {
+    match claiming(world, &Wanted::Empty) {
+        Some(claim) => Decision::act([claim]),
+        None => waiting(world, now, VolumeWhy::Mirrored),
     }
 }
 

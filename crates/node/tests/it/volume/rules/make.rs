@@ -32,6 +32,49 @@ fn whose_it_is() {
 }
 
 #[test]
+fn a_mirrors_secondary_is_left_to_the_mirror() {
+    let secondary = |w: &mut World| note(w, annotations::MIRROR_ROLE, annotations::MIRROR_SECONDARY);
+    check("no empty volume in place of the peer's bytes", world(), secondary, "wait Mirrored");
+    check(
+        "nor is a demoted one lost",
+        world(),
+        |w| {
+            made(w);
+            secondary(w);
+        },
+        "wait Mirrored",
+    );
+    check(
+        "it is held like any other",
+        world(),
+        |w| {
+            secondary(w);
+            edit(w, |v| v.metadata.finalizers = None);
+        },
+        r#"Claim { finalizers: ["topolvm.io/logicalvolume"], barrier: None }"#,
+    );
+    check(
+        "and goes when it is deleted",
+        world(),
+        |w| {
+            secondary(w);
+            deleting(w);
+            w.disk = seen(on_disk(UID, GIB), None);
+        },
+        "Remove",
+    );
+    check(
+        "made primary it is a volume like any other",
+        world(),
+        |w| {
+            note(w, annotations::MIRROR_PEER, "u9");
+            w.disk = seen(on_disk(UID, GIB), None);
+        },
+        "settled | made",
+    );
+}
+
+#[test]
 fn creating() {
     check("list first", world(), |w| w.disk = Disk::Unlisted, "List");
     check("CreateLV", world(), |_| {}, "Create { size: 1073741824 }");

@@ -174,4 +174,13 @@ fn the_gate_is_at_mount() {
     check("being restored", restoring(), &|_| {}, false);
     check("restored", restoring(), &succeeded, true);
     check("restore failed", restoring(), &failed, false);
+    check(
+        "the secondary of a mirror",
+        world(),
+        &|w| {
+            made(w);
+            note(w, annotations::MIRROR_ROLE, annotations::MIRROR_SECONDARY);
+        },
+        false,
+    );
 }
