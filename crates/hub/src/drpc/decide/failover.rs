@@ -1,0 +1,153 @@
+//! Failover: what must hold before the failed cluster loses its role. Nothing here waits for that cluster or for its store; what it said last is only
+//! used to tell which storage must be made ready.
+
+use crate::drpc::commission::{Act, Commission};
+use crate::drpc::decide::{Peer, Report, Step, commission, next_epoch, relocate};
+use crate::drpc::why::Wait;
+use crate::drpc::world::{GroupWords as _, Site, World};
+use crate::views::{Reach, Seen};
+use crate::words::Words as _;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use lifeboat_api::conditions::drcluster;
+use lifeboat_api::ramen::{DRState, FailoverLoss, MMode, Progression, VrgState};
+use lifeboat_engine::conditions::{find, holds, whole_seconds};
+
+/// Begins a failover.
+pub fn begin(world: &World, now: Timestamp, known: &Commission, target: &str) -> Step {
+    let Some(site) = world.site(target) else {
+        return rest(
+            DRState::Initiating,
+            Progression::CheckingFailoverPrerequisites,
+            Wait::Invalid(format!("cluster {target} is not known")),
+        );
+    };
+    let at_home = known.holder == target;
+    if at_home && relocate::is_promoted(site, known) {
+        // It runs there already: the roles stay, only what they follow from is said anew.
+        let given = Commission { act: Act::Failover, ..known.clone() };
+        return Step::Do(vec![commission(world, given)], Some(starting(world, now)));
+    }
+    if let Err(why) = target_ready(world, now, site) {
+        return rest(DRState::Initiating, Progression::CheckingFailoverPrerequisites, why);
+    }
+    if let Err((progression, why)) = prerequisites(world, site) {
+        return rest(DRState::FailingOver, progression, why);
+    }
+    // Nobody was primary at an epoch whose relocation did not get that far.
+    let epoch = if at_home { known.epoch } else { next_epoch(world) };
+    let given = Commission { epoch, holder: target.to_owned(), act: Act::Failover };
+    let mut report = starting(world, now);
+    report.loss = Some(loss(world, now, target));
+    Step::Do(vec![commission(world, given)], Some(report))
+}
+
+fn starting(_world: &World, _now: Timestamp) -> Report {
+    Report::new(DRState::FailingOver, Progression::FailingOverToCluster, Peer::NotStarted)
+}
+
+fn rest(phase: DRState, progression: Progression, why: Wait) -> Step {
+    Step::Rest(Report::new(phase, progression, Peer::NotStarted).waiting(why))
+}
+
+/// The target must be alive and hold a secondary that has settled, or be primary already.
+pub fn target_ready(world: &World, now: Timestamp, target: &Site) -> Result<(), Wait> {
+    if let Reach::Silent(why) = target.reach(now) {
+        return Err(Wait::ClusterSilent(format!("{why}, so nothing can fail over to it")));
+    }
+    let name = &target.name;
+    match &target.seen {
+        Seen::NotYet => {
+            Err(Wait::ViewPending(format!("cluster {name} has not told yet whether it has the group")))
+        }
+        Seen::Failed(why) => Err(Wait::ViewFailed(format!("cluster {name} cannot be looked at: {why}"))),
+        Seen::Absent => Err(Wait::TargetNotReady(format!(
+            "cluster {name} has no group {}: nothing was replicated to it",
+            world.group_key()
+        ))),
+        Seen::Found(group) if group.is_primary() && !group.is_going() => Ok(()),
+        Seen::Found(group) if group.is_going() => {
+            Err(Wait::TargetNotReady(format!("the group on cluster {name} is being deleted")))
+        }
+        Seen::Found(group) if group.state() == Some(&VrgState::Secondary) => Ok(()),
+        Seen::Found(group) => {
+            let state = group.state().map_or("not settled", VrgState::as_str).to_owned();
+            Err(Wait::TargetNotReady(format!(
+                "the group on cluster {name} is {state} and not yet Secondary{}",
+                crate::drpc::status::told_by(group)
+            )))
+        }
+    }
+}
+
+/// Shared storage wants the failed cluster fenced off; replicated storage may want to be told.
+pub fn prerequisites(world: &World, target: &Site) -> Result<(), (Progression, Wait)> {
+    let Some(old) = world.peer_of(&target.name) else { return Ok(()) };
+    if world.is_metro() {
+        return match is_fenced(old) {
+            true => Ok(()),
+            false => {
+                let why = format!(
+                    "cluster {} shares its storage and is not fenced: set clusterFence of its DRCluster to Fenced or ManuallyFenced",
+                    old.name
+                );
+                Err((Progression::WaitForFencing, Wait::NotFenced(why)))
+            }
+        };
+    }
+    for (provisioner, id) in modes(old) {
+        if !is_activated(target, &provisioner, &id) {
+            let why = format!(
+                "storage {provisioner} ({id}) on cluster {} is not in maintenance for the failover yet",
+                target.name
+            );
+            return Err((Progression::WaitForStorageMaintenanceActivation, Wait::MaintenanceNotActive(why)));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a cluster is fenced off, for what its DRCluster asks now.
+pub fn is_fenced(site: &Site) -> bool {
+    site.drcluster.as_ref().is_some_and(|cluster| {
+        let conditions = cluster.status.as_ref().map_or(&[][..], |status| &status.conditions);
+        holds(conditions, drcluster::TYPE_FENCED, cluster.metadata.generation)
+    })
+}
+
+/// Storage that must be told of a failover, by what the last primary said.
+fn modes(old: &Site) -> Vec<(String, String)> {
+    let claims = old.seen.found().into_iter().filter_map(|group| group.status.as_ref());
+    let claims = claims.flat_map(|status| &status.protected_pvcs);
+    let mut all: Vec<(String, String)> = claims
+        .filter_map(|claim| {
+            let id = claim.replication_id.as_ref().filter(|id| id.modes.contains(&MMode::Failover))?;
+            Some((claim.csi_provisioner.clone().unwrap_or_default(), id.id.clone()))
+        })
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+fn is_activated(target: &Site, provisioner: &str, id: &str) -> bool {
+    let status = target.drcluster.as_ref().and_then(|cluster| cluster.status.as_ref());
+    let modes = status.into_iter().flat_map(|status| &status.maintenance_modes);
+    let mut modes = modes.filter(|mode| mode.storage_provisioner == provisioner && mode.target_id == id);
+    modes.any(|mode| {
+        find(&mode.conditions, drcluster::TYPE_FAILOVER_ACTIVATED)
+            .is_some_and(|active| active.status == "True")
+    })
+}
+
+/// What is given up: everything since the last copy that was reported. What the failed cluster did after it was last heard of is not known, so this
+/// is the most that can be lost, not the least.
+pub fn loss(world: &World, now: Timestamp, target: &str) -> FailoverLoss {
+    let reported =
+        |site: &Site| site.seen.found().and_then(|group| group.status.as_ref()?.last_group_sync_time.clone());
+    let old = world.peer_of(target).and_then(reported);
+    let data_until = old.or_else(|| world.shown().last_group_sync_time);
+    let now = whole_seconds(now);
+    let seconds = data_until.as_ref().map(|until| now.duration_since(until.0).as_secs().max(0));
+    FailoverLoss { time: Some(Time(now)), data_until, at_most_seconds: seconds }
+}

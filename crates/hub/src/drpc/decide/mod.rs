@@ -1,0 +1,306 @@
+//! Every rule about a DRPlacementControl. One file for each flow:
+//!
+//! | file | flow |
+//! | --- | --- |
+//! | `admit` | whether what is asked for holds together and is served; what we put on the objects that are ours to move |
+//! | `recover` | what a hub may believe that lost its memory |
+//! | `deploy`, `failover`, `relocate` | what must hold before an epoch is given out, and what comes before it |
+//! | `carry` | carrying out the epoch that was given out, up to the placement |
+//! | `settle` | the peer: cleaned up, replicating, ready for the next action |
+//! | `delete` | letting go, without losing what is under way |
+
+pub mod admit;
+pub mod carry;
+pub mod delete;
+pub mod deploy;
+pub mod failover;
+pub mod recover;
+pub mod relocate;
+pub mod settle;
+
+use crate::drpc::commission::{Act, Commission};
+use crate::drpc::status::Telling;
+use crate::drpc::why::Wait;
+use crate::drpc::world::{Chosen, World};
+use crate::words::Words as _;
+use jiff::Timestamp;
+use lifeboat_api::ramen::{
+    DRPlacementControlStatus, DRState, FailoverLoss, Progression, ReplicationState, VolumeReplicationGroup,
+};
+use lifeboat_engine::Decision;
+use serde::Serialize;
+
+/// What can be done about a DRPlacementControl.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum Effect {
+    /// Puts our finalizer, labels and annotations on the DRPlacementControl.
+    Own,
+    /// Puts our finalizer and annotations on the placement.
+    OwnPlacement,
+    /// Asks a cluster for its group.
+    Watch {
+        /// The cluster.
+        cluster: String,
+    },
+    /// Asks the object stores.
+    ReadStores,
+    /// Gives out an epoch: from here on, who is primary is on record.
+    Commission {
+        /// What is given out.
+        commission: Commission,
+        /// The epoch that it follows.
+        after: i64,
+    },
+    /// Sees to the application's namespace on a cluster.
+    PutSpace {
+        /// The cluster.
+        cluster: String,
+    },
+    /// Sends a group to a cluster.
+    PutGroup {
+        /// The cluster.
+        cluster: String,
+        /// Its role.
+        role: ReplicationState,
+        /// The version of the work that this was decided on; nothing where there was none.
+        over: Option<String>,
+        /// The group.
+        group: Box<VolumeReplicationGroup>,
+    },
+    /// Makes the key that movers share, and carries it to clusters.
+    ShareKey {
+        /// The clusters.
+        clusters: Vec<String>,
+    },
+    /// Says where the application runs.
+    Place {
+        /// Where.
+        chosen: Vec<Chosen>,
+    },
+    /// Notes where the application was placed last, and by which action.
+    NotePlaced {
+        /// Where.
+        cluster: String,
+        /// By which action.
+        act: Act,
+    },
+    /// Takes the group back from a cluster.
+    TakeBackGroup {
+        /// The cluster.
+        cluster: String,
+        /// The version of the work that this was decided on.
+        over: Option<String>,
+    },
+    /// Takes back everything else that we sent to a cluster, and stops looking at it.
+    TakeBackRest {
+        /// The cluster.
+        cluster: String,
+    },
+    /// Takes our finalizer and annotations off the placement.
+    ReleasePlacement,
+    /// Removes what other hubs left, and takes our finalizer off the DRPlacementControl.
+    Release,
+}
+
+/// What is decided about a DRPlacementControl.
+pub type DrpcDecision = Decision<Effect, Wait, DRPlacementControlStatus>;
+
+/// How far a flow is: what people are told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// The phase.
+    pub phase: DRState,
+    /// The step.
+    pub progression: Progression,
+    /// What is waited for, the most telling first.
+    pub waits: Vec<Wait>,
+    /// The peer.
+    pub peer: Peer,
+    /// What is the matter with an application that has arrived.
+    pub unwell: Option<Wait>,
+    /// What a failover that begins now gives up.
+    pub loss: Option<FailoverLoss>,
+}
+
+/// How ready the peer is for the next action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Peer {
+    /// Nothing is known yet: the object is new.
+    Initiating,
+    /// The action has not reached it.
+    NotStarted,
+    /// It is on its way.
+    Progressing(String),
+    /// It is.
+    Ready,
+    /// A user must choose first.
+    Paused,
+    /// A failover may be chosen by the user.
+    FailoverAllowed,
+}
+
+impl Report {
+    /// A report.
+    pub fn new(phase: DRState, progression: Progression, peer: Peer) -> Self {
+        Self { phase, progression, waits: Vec::new(), peer, unwell: None, loss: None }
+    }
+
+    /// The same, waiting for something.
+    #[must_use]
+    pub fn waiting(mut self, why: Wait) -> Self {
+        self.waits.push(why);
+        self
+    }
+}
+
+/// What a flow comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Do these, and look again; people are told where that says something new.
+    Do(Vec<Effect>, Option<Report>),
+    /// Nothing can be done now.
+    Rest(Report),
+}
+
+impl Step {
+    /// Do one thing and look again.
+    pub fn one(effect: Effect) -> Self {
+        Self::Do(vec![effect], None)
+    }
+}
+
+/// What the user asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wish {
+    /// What.
+    pub act: Act,
+    /// Where to.
+    pub target: String,
+}
+
+/// What the user asks for; nothing where it cannot be told, which `admit` has said already.
+pub fn wish(world: &World) -> Option<Wish> {
+    let spec = &world.drpc.spec;
+    let act = Act::asked(spec.action.as_ref())?;
+    let target = match act {
+        Act::Failover => spec.failover_cluster.clone(),
+        Act::Deploy | Act::Relocate => spec.preferred_cluster.clone(),
+    };
+    Some(Wish { act, target: target.filter(|name| !name.is_empty())? })
+}
+
+/// Every rule.
+pub fn decide(world: &World, now: Timestamp) -> DrpcDecision {
+    if delete::is_going(world) {
+        return conclude(world, now, delete::delete(world, now));
+    }
+    if let Err(why) = admit::admit(world) {
+        let status = Telling::of(world, now).refused(&why).done();
+        return Decision::wait(why).showing(status);
+    }
+    if let Some(step) = admit::own(world) {
+        return conclude(world, now, step);
+    }
+    let step = match recover::recover(world, now) {
+        recover::Memory::Step(step) => step,
+        recover::Memory::New => deploy::begin(world, now),
+        recover::Memory::Known(commission) => go_on(world, now, &commission),
+    };
+    conclude(world, now, step)
+}
+
+/// What to do about an application whose place is known.
+fn go_on(world: &World, now: Timestamp, commission: &Commission) -> Step {
+    let Some(wish) = wish(world) else { return carry::carry(world, now, commission) };
+    let fulfilled = wish.act == commission.act && wish.target == commission.holder;
+    match wish.act {
+        _ if fulfilled => carry::carry(world, now, commission),
+        // Taking an action away asks for nothing: what was decided last stays.
+        Act::Deploy => carry::carry(world, now, commission),
+        Act::Failover => failover::begin(world, now, commission, &wish.target),
+        Act::Relocate => relocate::begin(world, now, commission, &wish.target),
+    }
+}
+
+/// Turns a step into a decision.
+fn conclude(world: &World, now: Timestamp, step: Step) -> DrpcDecision {
+    match step {
+        Step::Do(effects, None) => Decision::act(effects),
+        Step::Do(effects, Some(report)) => {
+            let status = Telling::of(world, now).told(&report).done();
+            Decision::act(effects).showing(status)
+        }
+        Step::Rest(report) => {
+            let status = Telling::of(world, now).told(&report).done();
+            match report.waits.into_iter().next() {
+                Some(why) => Decision::wait(why).showing(status),
+                None => Decision::settled().showing(status),
+            }
+        }
+    }
+}
+
+/// The epoch after every one that anything we know of carries.
+pub(crate) fn next_epoch(world: &World) -> i64 {
+    world.highest_epoch() + 1
+}
+
+/// The effect that gives out an epoch.
+pub(crate) fn commission(world: &World, commission: Commission) -> Effect {
+    Effect::Commission { commission, after: crate::drpc::commission::epoch_on(&*world.drpc) }
+}
+
+/// The phase while an action is under way.
+pub fn underway(act: Act) -> DRState {
+    match act {
+        Act::Deploy => DRState::Deploying,
+        Act::Failover => DRState::FailingOver,
+        Act::Relocate => DRState::Relocating,
+    }
+}
+
+/// The phase when the application has arrived.
+pub fn arrived(act: Act) -> DRState {
+    match act {
+        Act::Deploy => DRState::Deployed,
+        Act::Failover => DRState::FailedOver,
+        Act::Relocate => DRState::Relocated,
+    }
+}
+
+/// The effect that sends a group to a cluster, if it is not there already as wanted.
+pub(crate) fn put(world: &World, cluster: &str, wanted: VolumeReplicationGroup) -> Option<Effect> {
+    let site = world.site(cluster)?;
+    let work = crate::drpc::group::work(world, cluster, &wanted);
+    if site.work.as_ref().is_some_and(|known| crate::works::says(known, &work)) {
+        return None;
+    }
+    Some(Effect::PutGroup {
+        cluster: cluster.to_owned(),
+        role: wanted.spec.replication_state.clone(),
+        over: site.work.as_ref().and_then(|work| work.metadata.resource_version.clone()),
+        group: Box::new(wanted),
+    })
+}
+
+/// The effect that makes the application's namespace on a cluster, if it is not asked for already.
+pub(crate) fn put_space(world: &World, cluster: &str) -> Option<Effect> {
+    let wanted = crate::drpc::group::space_work(world, cluster);
+    let known = world.site(cluster)?.space_work.as_ref();
+    let there = known.is_some_and(|known| known.is_going() || crate::works::says(known, &wanted));
+    (!there).then(|| Effect::PutSpace { cluster: cluster.to_owned() })
+}
+
+/// Why nothing can be sent to a cluster, or what was sent is not taken.
+pub(crate) fn obstacle(world: &World, cluster: &str) -> Option<Wait> {
+    let work = world.site(cluster)?.work.as_ref()?;
+    if work.is_going() {
+        let why = format!(
+            "the work {} of cluster {cluster} is being deleted; it is made again when it is gone",
+            work.name()
+        );
+        return Some(Wait::WorkGoing(why));
+    }
+    let why = crate::works::refusal(work)?;
+    Some(Wait::WorkRefused(format!("cluster {cluster} does not take the group: {why}")))
+}

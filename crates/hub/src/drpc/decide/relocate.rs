@@ -1,0 +1,215 @@
+//! Relocation: nothing may be lost. The application is quiesced, a last copy is made, all volumes become secondary, and only then does the target
+//! become primary. The epoch is given out once the last copy is complete: until then everything can be taken back, after it the move goes
+//! forward.
+
+use crate::drpc::commission::{Act, Commission, epoch_on};
+use crate::drpc::decide::failover::is_fenced;
+use crate::drpc::decide::{Effect, Peer, Report, Step, carry, commission, next_epoch, put};
+use crate::drpc::group::{Builder, FinalSync};
+use crate::drpc::status::told_by;
+use crate::drpc::why::Wait;
+use crate::drpc::world::{Chosen, GroupWords as _, Site, World};
+use crate::views::Reach;
+use jiff::Timestamp;
+use lifeboat_api::conditions::vrg as words;
+use lifeboat_api::ramen::{DRState, Progression, VolumeReplicationGroup, VrgState};
+use std::sync::Arc;
+
+/// Begins a relocation, or goes on with one that has not reached its point of no return.
+pub fn begin(world: &World, now: Timestamp, known: &Commission, target: &str) -> Step {
+    if known.holder == target {
+        let given = Commission { act: Act::Relocate, ..known.clone() };
+        let report = Report::new(DRState::Relocating, Progression::WaitForReadiness, Peer::NotStarted);
+        return Step::Do(vec![commission(world, given)], Some(report));
+    }
+    let (Some(source), Some(target)) = (world.site(&known.holder), world.site(target)) else {
+        return initiating(Wait::Invalid(format!("cluster {target} or {} is not known", known.holder)));
+    };
+    let asked = FinalSync::asked(source.intent.as_ref());
+    if asked == FinalSync::None {
+        // What the last action left undone comes first.
+        if world.chosen() != [Chosen::home(&source.name)] || !is_promoted(source, known) {
+            return carry::carry(world, now, known);
+        }
+        if let Err(why) = may_begin(world, now, known, source, target) {
+            return initiating(why);
+        }
+        return ask(world, now, known, source, FinalSync::Prepare, Progression::PreparingFinalSync);
+    }
+    quiesce(world, now, known, source, target, asked)
+}
+
+fn initiating(why: Wait) -> Step {
+    Step::Rest(
+        Report::new(DRState::Initiating, Progression::PreparingFinalSync, Peer::NotStarted).waiting(why),
+    )
+}
+
+fn relocating(progression: Progression) -> Report {
+    Report::new(DRState::Relocating, progression, Peer::NotStarted)
+}
+
+/// What must hold before the application is touched.
+pub fn may_begin(
+    world: &World,
+    now: Timestamp,
+    known: &Commission,
+    source: &Site,
+    target: &Site,
+) -> Result<(), Wait> {
+    let here = heard(world, now, source, known.epoch)?;
+    let there = heard(world, now, target, known.epoch)?;
+    if there.is_primary() {
+        return Err(Wait::CleanupPending(format!("the group on cluster {} is still primary", target.name)));
+    }
+    if !here.is_primary() {
+        return Err(Wait::SourceNotReady(format!("the group on cluster {} is not primary", source.name)));
+    }
+    if world.is_metro() && is_fenced(target) {
+        return Err(Wait::TargetFenced(format!(
+            "cluster {} is fenced off: set clusterFence of its DRCluster to Unfenced first",
+            target.name
+        )));
+    }
+    for condition in [words::TYPE_DATA_READY, words::TYPE_CLUSTER_DATA_PROTECTED] {
+        if !here.says(condition) {
+            return Err(Wait::SourceNotReady(format!(
+                "the group on cluster {} has not completed its protection: {condition} is not True{}",
+                source.name,
+                told_by(here)
+            )));
+        }
+    }
+    if there.state() != Some(&VrgState::Secondary) {
+        return Err(Wait::CleanupPending(format!(
+            "the group on cluster {} is not Secondary yet{}",
+            target.name,
+            told_by(there)
+        )));
+    }
+    Ok(())
+}
+
+/// The group of a cluster that answers, told of the present epoch.
+fn heard<'a>(
+    world: &World,
+    now: Timestamp,
+    site: &'a Site,
+    epoch: i64,
+) -> Result<&'a Arc<VolumeReplicationGroup>, Wait> {
+    if let Reach::Silent(why) = site.reach(now) {
+        return Err(Wait::ClusterSilent(format!("{why}; a relocation needs both clusters")));
+    }
+    let missing = || {
+        Wait::GroupNotSeen(format!(
+            "cluster {} does not show the group {} at epoch {epoch}",
+            site.name,
+            world.group_key()
+        ))
+    };
+    site.group_at(epoch, now).ok_or_else(missing)
+}
+
+/// The application is taken off its cluster, and the last copy made.
+fn quiesce(
+    world: &World,
+    now: Timestamp,
+    known: &Commission,
+    source: &Site,
+    target: &Site,
+    asked: FinalSync,
+) -> Step {
+    let progression =
+        if asked == FinalSync::Run { Progression::RunningFinalSync } else { Progression::PreparingFinalSync };
+    let here = match heard(world, now, source, known.epoch) {
+        Ok(here) => here,
+        Err(why) => return Step::Rest(relocating(progression).waiting(why)),
+    };
+    let status = here.status.clone().unwrap_or_default();
+    let waits = |why: Wait| Step::Rest(relocating(progression.clone()).waiting(why));
+    if asked == FinalSync::Prepare {
+        if !(here.spec.prepare_for_final_sync && here.is_observed() && status.prepare_for_final_sync_complete)
+        {
+            let why =
+                format!("cluster {} has not stopped its scheduled copies yet{}", source.name, told_by(here));
+            return waits(Wait::PreparingFinalSync(why));
+        }
+        if !world.chosen().is_empty() {
+            return Step::Do(
+                vec![Effect::Place { chosen: vec![] }],
+                Some(relocating(Progression::ClearingPlacement)),
+            );
+        }
+        return ask(world, now, known, source, FinalSync::Run, Progression::RunningFinalSync);
+    }
+    if !world.chosen().is_empty() {
+        return Step::one(Effect::Place { chosen: vec![] });
+    }
+    if !(here.spec.run_final_sync && here.is_observed() && status.final_sync_complete) {
+        let why = format!("the last copy from cluster {} is not complete{}", source.name, told_by(here));
+        return waits(Wait::RunningFinalSync(why));
+    }
+    if let Err(why) = heard(world, now, target, known.epoch) {
+        return waits(why);
+    }
+    let given = Commission { epoch: next_epoch(world), holder: target.name.clone(), act: Act::Relocate };
+    Step::Do(vec![commission(world, given)], Some(relocating(Progression::FinalSyncComplete)))
+}
+
+fn ask(
+    world: &World,
+    now: Timestamp,
+    known: &Commission,
+    source: &Site,
+    last: FinalSync,
+    progression: Progression,
+) -> Step {
+    let wanted = Builder::new(world, known, now).primary(source, last);
+    match put(world, &source.name, wanted) {
+        Some(effect) => Step::Do(vec![effect], Some(relocating(progression))),
+        None => Step::Rest(relocating(progression)),
+    }
+}
+
+/// Whether the holder of a commission was told to be primary at it.
+pub fn is_promoted(holder: &Site, known: &Commission) -> bool {
+    match &holder.intent {
+        Some(intent) => intent.is_primary() && epoch_on(intent) == known.epoch,
+        None => holder.seen.found().is_some_and(|seen| seen.is_primary() && epoch_on(&**seen) == known.epoch),
+    }
+}
+
+/// After the point of no return: every volume becomes secondary, and all data is at the target, before it is promoted. Nothing where that is done.
+pub fn give_up(world: &World, now: Timestamp, known: &Commission) -> Option<Step> {
+    let builder = Builder::new(world, known, now);
+    let report = relocating(Progression::EnsuringVolumesAreSecondary);
+    let sites: Vec<&Site> = world.members().into_iter().filter_map(|name| world.site(name)).collect();
+    let mut effects: Vec<Effect> =
+        sites.iter().filter_map(|site| put(world, &site.name, builder.secondary(site))).collect();
+    if !world.chosen().is_empty() {
+        effects.push(Effect::Place { chosen: vec![] });
+    }
+    if !effects.is_empty() {
+        return Some(Step::Do(effects, Some(report)));
+    }
+    for site in sites {
+        if let Err(why) = has_given_up(world, now, known, site) {
+            return Some(Step::Rest(report.waiting(why)));
+        }
+    }
+    None
+}
+
+fn has_given_up(world: &World, now: Timestamp, known: &Commission, site: &Site) -> Result<(), Wait> {
+    let group = heard(world, now, site, known.epoch)?;
+    if !group.is_secondary() || group.state() != Some(&VrgState::Secondary) {
+        let why = format!("the group on cluster {} is not Secondary yet{}", site.name, told_by(group));
+        return Err(Wait::NotSecondary(why));
+    }
+    if site.name != known.holder && !group.says(words::TYPE_DATA_PROTECTED) {
+        let why =
+            format!("not all data of cluster {} is at {} yet{}", site.name, known.holder, told_by(group));
+        return Err(Wait::NotProtected(why));
+    }
+    Ok(())
+}

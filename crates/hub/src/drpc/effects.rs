@@ -1,0 +1,205 @@
+//! Act: carries out what was decided about a DRPlacementControl. Every write names its object by identity and version; a change of role or a
+//! deletion follows a read from the server itself, of the object and of the commission that it follows from.
+
+mod owning;
+mod placing;
+mod releasing;
+
+use crate::drpc::commission::{Commission, epoch_on};
+use crate::drpc::decide::{DrpcDecision, Effect, decide};
+use crate::drpc::group;
+use crate::drpc::look::Drpcs;
+use crate::drpc::status::reference;
+use crate::drpc::why::Wait;
+use crate::drpc::world::World;
+use crate::words::{Words as _, difference};
+use crate::{secrets, views, works};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::Patch;
+use lifeboat_api::conditions::drpc::events;
+use lifeboat_api::ramen::{
+    DRPlacementControl, DRPlacementControlStatus, DRState, ReplicationState, VolumeReplicationGroup,
+};
+use lifeboat_engine::{Class, Controller, EffectError, Level, ObjectKey, Trouble};
+use serde_json::json;
+use std::sync::Arc;
+
+/// The world was not as it was when this was decided.
+fn stale(what: impl Into<String>) -> EffectError {
+    EffectError::new(Class::Stale, what)
+}
+
+impl Drpcs {
+    fn known(&self, key: &ObjectKey) -> Result<World, EffectError> {
+        self.world(key, None).ok_or_else(|| stale(format!("DRPlacementControl {key} is gone")))
+    }
+
+    /// The object as the server has it; refused where it is another one than was decided about.
+    async fn live(&self, key: &ObjectKey) -> Result<Arc<DRPlacementControl>, EffectError> {
+        let uid = self.known(key)?.drpc.uid().to_owned();
+        let live = self.watched.drpcs.read(key).await?;
+        live.filter(|live| live.uid() == uid)
+            .ok_or_else(|| stale(format!("DRPlacementControl {key} is another one now")))
+    }
+
+    async fn commission(&self, key: &ObjectKey, given: &Commission, after: i64) -> Result<(), EffectError> {
+        let live = self.live(key).await?;
+        let on_record = epoch_on(&*live);
+        if on_record != after || given.epoch < on_record {
+            return Err(stale(format!("DRPlacementControl {key} is at epoch {on_record}, not {after}")));
+        }
+        if Commission::on(&*live).as_ref() == Some(given) {
+            return Ok(());
+        }
+        let mut metadata = live.guard();
+        metadata["annotations"] = json!(given.notes());
+        self.watched.drpcs.patch(key, &Patch::Merge(json!({ "metadata": metadata }))).await.map(drop)
+    }
+
+    async fn put_group(
+        &self,
+        key: &ObjectKey,
+        cluster: &str,
+        role: &ReplicationState,
+        over: Option<String>,
+        group: &VolumeReplicationGroup,
+    ) -> Result<(), EffectError> {
+        let world = self.known(key)?;
+        let wanted = group::work(&world, cluster, group);
+        let place = ObjectKey::of(&wanted);
+        let site = world.site(cluster);
+        let meant = site.and_then(|site| site.intent.as_ref()).map(|intent| &intent.spec.replication_state);
+        if meant != Some(role) {
+            let live = self.live(key).await?;
+            if Commission::on(&*live) != Commission::on(group) {
+                return Err(stale(format!("DRPlacementControl {key} has given out another epoch since")));
+            }
+            self.watched.works.read(&place).await?;
+        }
+        let known = self.watched.works.get(&place).and_then(|work| work.metadata.resource_version.clone());
+        if known != over {
+            return Err(stale(format!("ManifestWork {place} has changed since")));
+        }
+        works::put(&self.watched.works, &wanted).await
+    }
+
+    async fn read_stores(&self, key: &ObjectKey) -> Result<(), EffectError> {
+        let world = self.known(key)?;
+        let mut profiles = group::profiles(&world);
+        profiles.retain(|name| name != lifeboat_api::ramen::NO_S3);
+        let reading = self.ledger.read(&profiles, &world.group_key()).await;
+        self.readings.lock().insert(key.clone(), reading);
+        Ok(())
+    }
+
+    async fn note_placed(&self, key: &ObjectKey, cluster: &str, action: &str) -> Result<(), EffectError> {
+        let drpc = self.known(key)?.drpc;
+        let mut metadata = drpc.guard();
+        metadata["annotations"] = json!({
+            lifeboat_api::annotations::LAST_APP_DEPLOYMENT_CLUSTER: cluster,
+            lifeboat_api::annotations::LAST_ACTION: action,
+        });
+        self.watched.drpcs.patch(key, &Patch::Merge(json!({ "metadata": metadata }))).await.map(drop)
+    }
+
+    async fn perform(&self, key: &ObjectKey, effect: Effect) -> Result<(), EffectError> {
+        match effect {
+            Effect::Own => self.own(key).await,
+            Effect::OwnPlacement => self.own_placement(key).await,
+            Effect::Watch { cluster } => {
+                views::ask(&self.watched.views, &group::view(&self.known(key)?, &cluster)).await
+            }
+            Effect::ReadStores => self.read_stores(key).await,
+            Effect::Commission { commission, after } => self.commission(key, &commission, after).await,
+            Effect::PutSpace { cluster } => {
+                works::put(&self.watched.works, &group::space_work(&self.known(key)?, &cluster)).await
+            }
+            Effect::PutGroup { cluster, role, over, group } => {
+                self.put_group(key, &cluster, &role, over, &group).await
+            }
+            Effect::ShareKey { clusters } => {
+                let world = self.known(key)?;
+                secrets::psk(&self.courier, &world.drpc, world.space(), &clusters).await
+            }
+            Effect::Place { chosen } => self.place(key, &chosen).await,
+            Effect::NotePlaced { cluster, act } => {
+                let action = act.action().map_or(String::new(), |action| action.as_str().to_owned());
+                self.note_placed(key, &cluster, &action).await
+            }
+            Effect::TakeBackGroup { cluster, over } => self.take_back_group(key, &cluster, over).await,
+            Effect::TakeBackRest { cluster } => self.take_back_rest(key, &cluster).await,
+            Effect::ReleasePlacement => self.release_placement(key).await,
+            Effect::Release => self.release(key).await,
+        }
+    }
+}
+
+/// What is told when a phase begins.
+fn event(phase: &DRState) -> Option<(Level, &'static str, &'static str)> {
+    match phase {
+        DRState::Deploying => Some((Level::Normal, events::DEPLOYING, "the application is being deployed")),
+        DRState::Deployed => Some((Level::Normal, events::DEPLOY_SUCCESS, "the application is deployed")),
+        DRState::FailingOver => {
+            Some((Level::Warning, events::FAILING_OVER, "the application is failing over"))
+        }
+        DRState::FailedOver => {
+            Some((Level::Normal, events::FAILOVER_SUCCESS, "the application has failed over"))
+        }
+        DRState::Relocating => {
+            Some((Level::Normal, events::RELOCATING, "the application is being relocated"))
+        }
+        DRState::Relocated => {
+            Some((Level::Normal, events::RELOCATION_SUCCESS, "the application is relocated"))
+        }
+        _ => None,
+    }
+}
+
+impl Controller for Drpcs {
+    const NAME: &'static str = "drplacementcontrols";
+    type Key = ObjectKey;
+    type World = World;
+    type Effect = Effect;
+    type Why = Wait;
+    type Status = DRPlacementControlStatus;
+
+    fn observe(&self, key: &ObjectKey, trouble: Option<&Trouble>) -> Option<World> {
+        self.world(key, trouble)
+    }
+
+    fn decide(world: &World, now: Timestamp) -> DrpcDecision {
+        decide(world, now)
+    }
+
+    async fn act(&self, key: &ObjectKey, effect: Effect) -> Result<(), EffectError> {
+        self.perform(key, effect).await
+    }
+
+    fn shown(world: &World) -> Option<&DRPlacementControlStatus> {
+        world.drpc.status.as_ref()
+    }
+
+    async fn show(&self, world: &World, status: DRPlacementControlStatus) -> Result<(), EffectError> {
+        let bad = |error| EffectError::caused(Class::BadInput, "writing the status down", error);
+        let shown = world.shown();
+        let before = serde_json::to_value(&shown).map_err(bad)?;
+        let after = serde_json::to_value(&status).map_err(bad)?;
+        let patch = json!({ "metadata": world.drpc.guard(), "status": difference(&before, &after) });
+        self.watched.drpcs.patch_status(&world.key(), &Patch::Merge(patch)).await?;
+        if status.phase != shown.phase
+            && let Some((level, reason, note)) = status.phase.as_ref().and_then(event)
+        {
+            self.recorder.record(reference(&world.drpc), level, reason, note);
+        }
+        Ok(())
+    }
+
+    fn subject(world: &World) -> Option<ObjectReference> {
+        Some(reference(&world.drpc))
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        self.readings.lock().remove(key);
+    }
+}
