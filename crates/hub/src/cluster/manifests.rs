@@ -19,8 +19,10 @@ use lifeboat_engine::ObjectKey;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The work with roles and the operator's configuration.
-pub const BASE_WORK: &str = "ramen-dr-cluster";
+/// The work with roles for the fleet's agent.
+pub const ROLES_WORK: &str = "ramen-dr-cluster";
+/// The work with the operator's configuration.
+pub const OPERATOR_WORK: &str = "ramen-dr-cluster-config";
 /// The work with the keys to stores.
 pub const STORES_WORK: &str = "ramen-dr-cluster-s3-secrets";
 /// The work with the DRClusterConfig.
@@ -51,10 +53,10 @@ fn namespace(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
 }
 
-/// Roles, namespaces and the operator's configuration.
-pub fn base(world: &World, config: &Config) -> ManifestWork {
+/// Roles that let OCM's agent handle our kinds. Ours carries its own list of kinds and takes no roles from a hub.
+pub fn roles(cluster: &str) -> ManifestWork {
     const EDIT: &[&str] = &["create", "get", "list", "update", "delete"];
-    let mut manifests = vec![
+    let roles = [
         role("volrepgroup", ramen::GROUP, "volumereplicationgroups", EDIT),
         role("mmode", ramen::GROUP, "maintenancemodes", EDIT),
         role("drclusterconfig", ramen::GROUP, "drclusterconfigs", EDIT),
@@ -66,6 +68,11 @@ pub fn base(world: &World, config: &Config) -> ManifestWork {
         ),
         role("recipe", ramen::GROUP, "recipes", &["create", "get", "list", "update"]),
     ];
+    works::work(cluster, ROLES_WORK.to_owned(), notes(cluster), roles)
+}
+
+/// Namespaces and the operator's configuration; nothing where people see to that themselves.
+pub fn operator(world: &World, config: &Config) -> Option<ManifestWork> {
     let mut spaces = Vec::new();
     if config.carries_config || config.carries_secrets {
         spaces.push(config.cluster_namespace.clone());
@@ -73,7 +80,10 @@ pub fn base(world: &World, config: &Config) -> ManifestWork {
     if config.carries_config {
         spaces.extend(config.ops_namespace.clone());
     }
-    manifests.extend(spaces.iter().map(|name| namespace(name)));
+    if spaces.is_empty() {
+        return None;
+    }
+    let mut manifests: Vec<Value> = spaces.iter().map(|name| namespace(name)).collect();
     if config.carries_config {
         manifests.push(json!({
             "apiVersion": "v1", "kind": "ConfigMap",
@@ -81,21 +91,19 @@ pub fn base(world: &World, config: &Config) -> ManifestWork {
             "data": { CONFIG_KEY: config.for_cluster(&world.stores()) },
         }));
     }
-    let mut work = works::work(world.name(), BASE_WORK.to_owned(), notes(world.name()), manifests);
-    if !spaces.is_empty() {
-        // A namespace that others live in outlives what we put there.
-        let rules = spaces.into_iter().map(|name| ResourceIdentifier {
-            resource: "namespaces".to_owned(),
-            name,
-            ..ResourceIdentifier::default()
-        });
-        work.spec.delete_option = Some(DeleteOption {
-            propagation_policy: Some(DeletePropagation::SelectivelyOrphan),
-            selectively_orphan: Some(SelectivelyOrphan { orphaning_rules: rules.collect() }),
-            ..DeleteOption::default()
-        });
-    }
-    work
+    let mut work = works::work(world.name(), OPERATOR_WORK.to_owned(), notes(world.name()), manifests);
+    // A namespace that others live in outlives what we put there.
+    let rules = spaces.into_iter().map(|name| ResourceIdentifier {
+        resource: "namespaces".to_owned(),
+        name,
+        ..ResourceIdentifier::default()
+    });
+    work.spec.delete_option = Some(DeleteOption {
+        propagation_policy: Some(DeletePropagation::SelectivelyOrphan),
+        selectively_orphan: Some(SelectivelyOrphan { orphaning_rules: rules.collect() }),
+        ..DeleteOption::default()
+    });
+    Some(work)
 }
 
 /// Which secrets of stores in which versions a cluster should have; empty where none.

@@ -10,7 +10,7 @@ use lifeboat_api::cluster::ManagedCluster;
 use lifeboat_api::ramen::{DRCluster, DRPlacementControl, DRPolicy};
 use lifeboat_api::view::ManagedClusterView;
 use lifeboat_api::work::ManifestWork;
-use lifeboat_engine::{Change, Clock, Engine, ObjectKey, Wiring};
+use lifeboat_engine::{Change, Engine, ObjectKey, Wiring};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -33,8 +33,8 @@ fn key(name: &str) -> ObjectKey {
 }
 
 /// Puts the controller on an engine; what it returns has to be run beside it.
-pub fn controller(engine: &mut Engine, watched: &Watched, prover: Arc<dyn Prover>, clock: Clock) -> Clusters {
-    let (desk, clerk) = Desk::new(prover, clock);
+pub fn controller(engine: &mut Engine, watched: &Watched, prover: Arc<dyn Prover>) -> Clusters {
+    let (desk, clerk) = Desk::new(prover, engine.clock());
     let wiring = engine.controller(Controlled { watched: watched.clone(), desk });
     let wiring = by_clusters(wiring, watched);
     let wiring = by_what_is_carried(wiring, watched);

@@ -5,10 +5,11 @@ use super::decide::modes;
 use super::manifests::STORES_WORK;
 use super::settings::{CONFIG_MAP, Config};
 use super::survey::{self, Survey};
-use super::world::{Managed, Needs, Peer, Policy, World};
+use super::world::{Agent, Managed, Needs, Peer, Policy, World};
 use crate::secrets::version_of;
 use crate::views::{self, Pulse, Reach};
 use crate::words::Words as _;
+use crate::works::types;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use lifeboat_api::annotations;
@@ -185,6 +186,17 @@ impl Watched {
         survey::read(cluster, |name| self.views.get(&ObjectKey::new(cluster, name)))
     }
 
+    fn agent(&self, cluster: &str) -> Agent {
+        let name = views::name(cluster, "", types::CLUSTER_CONFIG);
+        let view = self.views.get(&ObjectKey::new(cluster, name));
+        let said = view.as_ref().and_then(|view| view.status.as_ref()).map(|status| &status.conditions[..]);
+        match said {
+            None | Some([]) => Agent::Unknown,
+            Some(said) if find(said, views::TYPE_OBSERVED).is_some() => Agent::Ours,
+            Some(_) => Agent::Others,
+        }
+    }
+
     /// Clusters that share a policy with this one, it included.
     pub fn around(&self, cluster: &str) -> BTreeSet<String> {
         let policies = self.policies_of.get(&cluster.to_owned());
@@ -227,15 +239,17 @@ impl Watched {
             if coming.is_going() || has_arrived(&coming) || policy.is_some_and(|policy| is_metro(&policy)) {
                 continue;
             }
+            // What the others say of an application, silent or not: which storage it is on does not change. Here only a primary's word counts.
+            let tells = |view: &&Arc<ManagedClusterView>| {
+                let group = views::seen::<VolumeReplicationGroup>(Some(view)).found().cloned()?;
+                let primary = group.spec.replication_state == ReplicationState::Primary;
+                (view.space() != cluster || primary).then_some(group)
+            };
             let shown = self.groups_of.get(&ObjectKey::of(&*coming));
-            let groups = shown
-                .iter()
-                .filter_map(|view| views::seen::<VolumeReplicationGroup>(Some(view)).found().cloned());
-            let primaries: Vec<_> =
-                groups.filter(|group| group.spec.replication_state == ReplicationState::Primary).collect();
-            match primaries.is_empty() {
+            let groups: Vec<_> = shown.iter().filter_map(|view| tells(&view)).collect();
+            match groups.is_empty() {
                 true => needs.unknown.push(ObjectKey::of(&*coming).to_string()),
-                false => needs.modes.extend(primaries.iter().flat_map(|group| modes::needed(group))),
+                false => needs.modes.extend(groups.iter().flat_map(|group| modes::needed(group))),
             }
         }
         needs
@@ -263,6 +277,7 @@ impl Watched {
         let mut world = World {
             config: self.settings(),
             managed: self.managed(name),
+            agent: self.agent(name),
             policies: self.policies(name),
             peers: peers.collect(),
             reaches: heard.map(|other| (other.clone(), self.reach(&other))).collect(),

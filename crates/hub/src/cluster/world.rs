@@ -24,6 +24,17 @@ pub struct Managed {
     pub reach: Reach,
 }
 
+/// Whose agent carries things to a cluster, as far as its views tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Agent {
+    /// It has not answered yet.
+    Unknown,
+    /// One of ours, which says when it saw what it shows.
+    Ours,
+    /// OCM's, which needs roles for our kinds.
+    Others,
+}
+
 /// A policy that names the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
@@ -79,6 +90,8 @@ pub struct World {
     pub config: Result<Arc<Config>, String>,
     /// What the fleet knows about it.
     pub managed: Managed,
+    /// Whose agent it has.
+    pub agent: Agent,
     /// Policies that name it, the oldest first.
     pub policies: Vec<Policy>,
     /// Clusters that share a policy with it, by name.

@@ -25,8 +25,8 @@ pub fn decide(world: &World, now: Timestamp) -> ClusterDecision {
         return waiting(world, Wait::InUse(by), drcluster::REASON_IN_USE, now);
     }
     // Roles stand until all that they are for is gone.
-    let base = |(key, _): &(&ObjectKey, &Arc<ManifestWork>)| key.name == manifests::BASE_WORK;
-    let (last, first): (Vec<_>, Vec<_>) = world.works.iter().partition(base);
+    let roles = |(key, _): &(&ObjectKey, &Arc<ManifestWork>)| key.name == manifests::ROLES_WORK;
+    let (last, first): (Vec<_>, Vec<_>) = world.works.iter().partition(roles);
     for stage in [first, last] {
         let mut plan = Plan::default();
         for (key, _) in stage.iter().filter(|(_, work)| !work.is_going()) {

@@ -4,7 +4,7 @@ use super::super::manifests;
 use super::super::settings::Config;
 use super::super::survey;
 use super::super::why::Wait;
-use super::super::world::World;
+use super::super::world::{Agent, World};
 use super::{Effect, Plan};
 use crate::secrets::{Carriage, carriage};
 use crate::words::Words as _;
@@ -117,14 +117,20 @@ fn store(world: &World, config: &Config, now: Timestamp, plan: &mut Plan) -> Res
     }
 }
 
-/// Roles, configuration and keys, and whether they have arrived.
+/// Roles, where the agent needs them, configuration and keys, and whether they have arrived.
 fn sent(world: &World, config: &Config, plan: &mut Plan) -> Vec<Wait> {
     if !world.managed.joined {
         return vec![Wait::NotJoined(world.name().to_owned())];
     }
     let mut problems = Vec::new();
-    let base = plan.send(world, manifests::base(world, config));
-    problems.extend(arrived(world, manifests::BASE_WORK, &base));
+    if world.agent == Agent::Others {
+        let state = plan.send(world, manifests::roles(world.name()));
+        problems.extend(arrived(world, manifests::ROLES_WORK, &state));
+    }
+    if let Some(work) = manifests::operator(world, config) {
+        let state = plan.send(world, work);
+        problems.extend(arrived(world, manifests::OPERATOR_WORK, &state));
+    }
     let versions = manifests::versions(world, config);
     if config.carries_secrets && !versions.is_empty() {
         let key = ObjectKey::new(world.name(), manifests::STORES_WORK);

@@ -1,1 +1,4 @@
 //! The controller of DRPolicy.
+
+mod peers;
+mod rules;
