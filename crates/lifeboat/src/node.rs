@@ -2,7 +2,7 @@
 //! scheduler.
 
 use crate::cluster::Target;
-use crate::process::{identity, signals};
+use crate::process::{block_on, client, identity, signals};
 use anyhow::{Context as _, bail};
 use lifeboat_engine::{Clock, Settings};
 use lifeboat_lvm::{Config as Classes, Lvm, Program, Remote, Storage};
@@ -44,18 +44,14 @@ pub struct Args {
 
 /// Serves the node until Ctrl-C or SIGTERM.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
-    runtime.block_on(serve(args))
+    block_on(serve(args))
 }
 
 async fn serve(args: &Args) -> anyhow::Result<()> {
     if args.jobs == 0 {
         bail!("--jobs must be at least 1: with none, no backup would ever begin");
     }
-    let config = args.target.config().await?;
-    let client = kube::Client::try_from(config).context("making a client of the cluster")?;
-    client.apiserver_version().await.context("reaching the cluster")?;
+    let client = client(&args.target).await?;
     let embedded = args.embed_lvmd.as_deref().map(open).transpose()?;
     let lvm: Arc<dyn Lvm> = match &embedded {
         Some(storage) => storage.clone(),
