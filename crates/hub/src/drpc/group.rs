@@ -112,8 +112,10 @@ impl<'a> Builder<'a> {
     fn is_first(&self, site: &Site) -> bool {
         let young = matches!(self.world.phase(), None | Some(DRState::Initiating | DRState::Deploying));
         // One that is there and that we did not send as the first is somebody's memory.
-        let sent =
-            site.intent.as_ref().is_some_and(|intent| intent.note(annotations::FIRST_DEPLOYMENT).is_some());
+        let sent = site
+            .intent
+            .as_ref()
+            .is_some_and(|intent| intent.note(annotations::FIRST_DEPLOYMENT) == Some("true"));
         let taken_up = site.seen.found().is_some_and(|seen| !sent || seen.is_observed());
         let recorded = self.world.books.reading.as_ref().is_some_and(|reading| reading.epoch > 0);
         self.commission.act == Act::Deploy && young && !taken_up && !recorded
@@ -126,6 +128,8 @@ impl<'a> Builder<'a> {
         notes.extend(pairs([
             (annotations::DRPC_UID, drpc.uid()),
             (annotations::DESTINATION_CLUSTER, &site.name),
+            // Said aloud: agents add annotations and never take one away.
+            (annotations::FIRST_DEPLOYMENT, "false"),
         ]));
         let carried = CARRIED.iter().filter_map(|key| Some(((*key).to_owned(), drpc.note(key)?.to_owned())));
         notes.extend(carried);

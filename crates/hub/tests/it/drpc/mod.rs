@@ -1,1 +1,7 @@
-//! The controller of DRPlacementControl.
+//! The controller of DRPlacementControl: rules as tables, stories with played clusters, a death at every write.
+
+mod crash;
+mod fleet;
+mod rules;
+mod spoke;
+mod stories;

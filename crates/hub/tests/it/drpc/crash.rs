@@ -1,0 +1,1 @@
+//! A death at every write.
