@@ -1,1 +1,4 @@
 //! Stories with real processes.
+
+mod machine;
+mod whole;
