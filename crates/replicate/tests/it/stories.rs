@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 /// East with a claim `data` and its sender, west with the receiver; both movers at work.
 pub async fn pair() -> (Site, Site) {
+    let _ = tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).try_init();
     let (mut east, mut west) = (Site::bare().await, Site::bare().await);
     let clusters = Arc::new(Clusters { clients: vec![east.cluster.client(), west.cluster.client()] });
     east.start(clusters.clone());
@@ -23,7 +24,7 @@ pub async fn pair() -> (Site, Site) {
     (east, west)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_claim_is_copied_changed_and_restored_elsewhere() {
     let (east, west) = pair().await;
     let files = east.claim("data").await;
@@ -36,6 +37,7 @@ async fn a_claim_is_copied_changed_and_restored_elsewhere() {
     assert_eq!(external(&source, "executor"), "lifeboat");
     assert_eq!(external(&source, "echo"), "first");
     let first = external(&source, "generation").to_owned();
+    println!("{:#?}", source.status);
     let receiver = west.has("data", &first).await;
     let image = receiver.status.as_ref().unwrap().latest_image.clone().unwrap();
     assert_eq!(image.kind, "VolumeSnapshot");
