@@ -109,7 +109,7 @@ fn status(world: &World, cluster: &ManagedCluster, now: Timestamp) -> ManagedClu
         match status.cluster_claims.iter_mut().find(|claim| claim.name.as_deref() == Some(name)) {
             Some(known) => known.value = Some(value),
             None => {
-                status.cluster_claims.push(ClusterClaim { name: Some(name.to_owned()), value: Some(value) })
+                status.cluster_claims.push(ClusterClaim { name: Some(name.to_owned()), value: Some(value) });
             }
         }
     }

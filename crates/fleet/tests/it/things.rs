@@ -136,3 +136,89 @@ pub fn is_done(work: Option<&ManifestWork>) -> bool {
     });
     at_generation.filter(|condition| matches!(condition.type_.as_str(), "Applied" | "Available")).count() == 2
 }
+
+/// A cluster that is its own hub: everything of a story in one place, on an embedded or a real API server.
+pub struct Own {
+    /// Its name, which is that of its namespace as a hub.
+    pub name: String,
+    /// A namespace for applications.
+    pub app: String,
+    cluster: Cluster,
+    _tasks: Vec<Task>,
+}
+
+impl Own {
+    /// Lets a cluster into itself and starts its agent.
+    pub async fn new(cluster: &Cluster) -> Self {
+        cluster.install(&definitions()).await;
+        let name = cluster.namespace("east").await;
+        let app = cluster.namespace("shop").await;
+        make(&Api::all(cluster.client()), &accepted(&name)).await;
+        let tasks = vec![hub(cluster), serve(cluster.client(), cluster, cluster.client(), &name)];
+        Self { name, app, cluster: cluster.clone(), _tasks: tasks }
+    }
+
+    /// Its works.
+    pub fn works(&self) -> Api<ManifestWork> {
+        Api::namespaced(self.cluster.client(), &self.name)
+    }
+
+    /// Its views.
+    pub fn views(&self) -> Api<ManagedClusterView> {
+        Api::namespaced(self.cluster.client(), &self.name)
+    }
+
+    /// Objects of the application's namespace.
+    pub fn of<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+    {
+        Api::namespaced(self.cluster.client(), &self.app)
+    }
+
+    /// A work that wants these objects.
+    pub fn work(&self, name: &str, manifests: &[Value]) -> ManifestWork {
+        work(&self.name, name, manifests)
+    }
+
+    /// Makes a work and waits until it is done.
+    pub async fn done(&self, work: &ManifestWork) -> ManifestWork {
+        make(&self.works(), work).await;
+        self.until_done(work.metadata.name.as_deref().unwrap()).await
+    }
+
+    /// Waits until a work is done at its generation.
+    pub async fn until_done(&self, name: &str) -> ManifestWork {
+        self.cluster.until(&self.works(), name, is_done).await.unwrap()
+    }
+
+    /// Changes what a work wants.
+    pub async fn wants(&self, name: &str, manifests: &[Value]) {
+        self.change(name, json!({ "spec": { "workload": { "manifests": manifests } } })).await;
+    }
+
+    /// Changes a work.
+    pub async fn change(&self, name: &str, patch: Value) {
+        let patch = kube::api::Patch::Merge(patch);
+        self.works().patch(name, &Default::default(), &patch).await.unwrap();
+    }
+
+    /// Deletes a work and waits until it is gone.
+    pub async fn delete(&self, name: &str) {
+        self.works().delete(name, &Default::default()).await.unwrap();
+        self.cluster.until(&self.works(), name, |work| work.is_none()).await;
+    }
+
+    /// Waits until an object of the application's namespace is as wanted.
+    pub async fn until<K>(&self, name: &str, wanted: impl Fn(Option<&K>) -> bool) -> Option<K>
+    where
+        K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+            + Clone
+            + serde::de::DeserializeOwned
+            + std::fmt::Debug
+            + Send
+            + 'static,
+    {
+        self.cluster.until(&self.of::<K>(), name, wanted).await
+    }
+}

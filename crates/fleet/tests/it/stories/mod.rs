@@ -1,3 +1,6 @@
 //! Stories of a fleet, one for each promise.
 
 mod fleet;
+mod views;
+mod works;
+mod works_spared;
