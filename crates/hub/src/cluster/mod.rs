@@ -21,4 +21,4 @@ pub mod world;
 
 pub(crate) use effects::reference;
 pub use run::{Clusters, controller};
-pub use view::{Setup, Watched};
+pub use view::{Setup, Shared, Watched};

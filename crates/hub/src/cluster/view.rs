@@ -30,6 +30,8 @@ use std::sync::Arc;
 pub struct Setup {
     /// The hub's own namespace: of its ConfigMap and of the Secrets of stores.
     pub namespace: String,
+    /// Only DRClusters and DRPolicies with these labels are served, where several hubs share an API server.
+    pub only: Option<String>,
 }
 
 /// What the controllers of DRCluster and DRPolicy watch; clones share it.
@@ -91,13 +93,17 @@ pub struct Shared {
 
 impl Shared {
     /// Watches it all.
-    pub fn on(engine: &mut Engine) -> Self {
+    pub fn on(engine: &mut Engine, setup: &Setup) -> Self {
+        let served = || match &setup.only {
+            Some(labels) => Selection::all().labels(labels.clone()),
+            None => Selection::all(),
+        };
         let leases =
             engine.objects::<Lease>(Selection::all().fields(format!("metadata.name={}", views::LEASE)));
         Self {
             pulse: Pulse::of(&leases, engine.clock()),
-            clusters: engine.objects(Selection::all()),
-            policies: engine.objects(Selection::all()),
+            clusters: engine.objects(served()),
+            policies: engine.objects(served()),
             drpcs: engine.objects(Selection::all()),
             managed: engine.objects(Selection::all()),
             works: engine.objects(Selection::all()),
@@ -114,7 +120,7 @@ fn target(drpc: &DRPlacementControl) -> Option<String> {
 impl Watched {
     /// Watches everything that these controllers need.
     pub fn on(engine: &mut Engine, setup: Setup) -> Self {
-        let shared = Shared::on(engine);
+        let shared = Shared::on(engine, &setup);
         Self::beside(engine, setup, shared)
     }
 

@@ -1,8 +1,12 @@
 //! The controller of DRCluster.
 
 mod addresses;
+mod crash;
 mod fences;
 mod modes;
 mod plain;
+pub mod player;
 mod removal;
+pub mod scene;
+mod stories;
 mod validation;

@@ -2,3 +2,4 @@
 
 mod peers;
 mod rules;
+mod stories;
