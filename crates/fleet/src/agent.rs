@@ -41,7 +41,9 @@ impl Default for AgentSettings {
     fn default() -> Self {
         // A hub or a cluster that comes back should find the agent soon: these pauses are all that stands between.
         let backoff = Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(5) };
-        let feed = FeedSettings { backoff, ..FeedSettings::default() };
+        // The lease vouches for what is seen, so a watch whose connection died in silence must be noticed before the lease has run out.
+        let watch_for = Duration::from_secs(35);
+        let feed = FeedSettings { backoff, watch_for, ..FeedSettings::default() };
         let pauses = Backoff { first: Duration::from_millis(10), longest: Duration::from_secs(5) };
         Self {
             engine: Settings { feed, backoff: pauses, ..Settings::default() },

@@ -26,6 +26,6 @@ pub mod work;
 
 pub use agent::{Agent, AgentSettings, Running, agent};
 pub use allowed::Allowed;
-pub use cluster::kinds::{Kind, Target};
+pub use cluster::kinds::{Found, Kind, Target};
 pub use cluster::sight::Seen;
 pub use hub::availability;

@@ -95,6 +95,11 @@ impl Target {
         }
     }
 
+    /// Its namespace and name.
+    pub(crate) fn place(&self) -> (String, String) {
+        (self.namespace.clone(), self.name.clone())
+    }
+
     /// The same object, as works name it.
     pub fn identifier(&self) -> ResourceIdentifier {
         let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());

@@ -68,7 +68,7 @@ struct Watch {
 impl Watch {
     fn of(target: &Target) -> Self {
         let whole = watched_whole(&target.kind.group, &target.kind.kind);
-        let only = (!whole).then(|| (target.namespace.clone(), target.name.clone()));
+        let only = (!whole).then(|| target.place());
         Self { kind: target.kind.clone(), only }
     }
 }
@@ -78,6 +78,8 @@ type Place = (String, String);
 #[derive(Default)]
 struct Picture {
     objects: BTreeMap<Place, Arc<DynamicObject>>,
+    /// Who looks at which place; a picture that nobody looks at is dropped.
+    followers: BTreeMap<Place, BTreeSet<Follower>>,
     whole: bool,
     failing: Option<String>,
     stop: CancellationToken,
@@ -87,7 +89,6 @@ struct Picture {
 #[derive(Default)]
 struct State {
     wants: BTreeMap<Follower, BTreeSet<Target>>,
-    followers: BTreeMap<Target, BTreeSet<Follower>>,
     pictures: BTreeMap<Watch, Picture>,
 }
 
@@ -118,26 +119,25 @@ impl Sight {
             true => state.wants.remove(follower),
             false => state.wants.insert(follower.clone(), targets.clone()),
         };
-        for target in before.unwrap_or_default().difference(&targets) {
-            if let Some(followers) = state.followers.get_mut(target) {
+        let before = before.unwrap_or_default();
+        for target in targets.difference(&before) {
+            let picture = state.pictures.entry(Watch::of(target)).or_default();
+            picture.followers.entry(target.place()).or_default().insert(follower.clone());
+        }
+        for target in before.difference(&targets) {
+            let watch = Watch::of(target);
+            let Some(picture) = state.pictures.get_mut(&watch) else { continue };
+            if let Some(followers) = picture.followers.get_mut(&target.place()) {
                 followers.remove(follower);
                 if followers.is_empty() {
-                    state.followers.remove(target);
+                    picture.followers.remove(&target.place());
                 }
             }
-        }
-        for target in targets {
-            state.pictures.entry(Watch::of(&target)).or_default();
-            state.followers.entry(target).or_default().insert(follower.clone());
-        }
-        let wanted: BTreeSet<Watch> = state.followers.keys().map(Watch::of).collect();
-        state.pictures.retain(|watch, picture| {
-            let stays = wanted.contains(watch);
-            if !stays {
+            if picture.followers.is_empty() {
                 picture.stop.cancel();
+                state.pictures.remove(&watch);
             }
-            stays
-        });
+        }
         self.changed.notify_one();
     }
 
@@ -145,8 +145,7 @@ impl Sight {
     pub fn get(&self, target: &Target) -> Seen {
         let state = self.state.lock();
         let Some(picture) = state.pictures.get(&Watch::of(target)) else { return Seen::NotYet };
-        let place = (target.namespace.clone(), target.name.clone());
-        match (picture.objects.get(&place), &picture.failing) {
+        match (picture.objects.get(&target.place()), &picture.failing) {
             (_, Some(why)) => Seen::Failing(why.clone()),
             (Some(object), None) => Seen::Present(object.clone()),
             (None, None) if picture.whole => Seen::Absent,
@@ -161,7 +160,7 @@ impl Sight {
 
     /// A write of ours was told that the object is gone.
     pub fn gone(&self, target: &Target) {
-        let place = (target.namespace.clone(), target.name.clone());
+        let place = target.place();
         self.change(&Watch::of(target), |picture| match picture.objects.remove(&place) {
             Some(_) => BTreeSet::from([place]),
             None => BTreeSet::new(),
@@ -198,7 +197,9 @@ impl Sight {
 
     async fn look(&self, client: &kube::Client, watch: &Watch, settings: FeedSettings) {
         let resource = watch.kind.api_resource();
-        let mut config = watcher::Config::default();
+        // A connection that died in silence is noticed a little after this.
+        let lasts = u32::try_from(settings.watch_for.as_secs()).unwrap_or(290);
+        let mut config = watcher::Config::default().timeout(lasts);
         let api: Api<DynamicObject> = match &watch.only {
             None => Api::all_with(client.clone(), &resource),
             Some((namespace, name)) => {
@@ -238,6 +239,11 @@ impl Sight {
                             self.fail(watch, sentence(&error));
                         }
                         tokio::time::sleep(settings.backoff.after(failures)).await;
+                        if failures >= HICCUPS {
+                            // A watch that is taken up again says nothing until something happens; a new picture says at once
+                            // that all is well.
+                            break;
+                        }
                     }
                 }
             }
@@ -256,10 +262,6 @@ impl Sight {
             picture.objects = objects;
             picture.whole = true;
             picture.failing = None;
-            // What is awaited and absent was not seen until now.
-            if first && let Some(only) = &watch.only {
-                places.insert(only.clone());
-            }
             places
         });
     }
@@ -291,14 +293,9 @@ impl Sight {
     }
 
     fn fail(&self, watch: &Watch, why: String) {
-        let everything = {
-            let state = self.state.lock();
-            let of_watch = state.followers.keys().filter(|target| Watch::of(target) == *watch);
-            of_watch.map(|target| (target.namespace.clone(), target.name.clone())).collect()
-        };
         self.change(watch, |picture| match picture.failing.replace(why) {
             Some(_) => BTreeSet::new(),
-            None => everything,
+            None => picture.followers.keys().cloned().collect(),
         });
     }
 
@@ -312,10 +309,7 @@ impl Sight {
             let places = change(picture);
             // The first picture, and the first after a failure, is news to everybody who waits for one.
             let all = (first && picture.whole) || (was_failing && picture.failing.is_none());
-            let concerned = state.followers.iter().filter(|(target, _)| {
-                target.kind == watch.kind
-                    && (all || places.contains(&(target.namespace.clone(), target.name.clone())))
-            });
+            let concerned = picture.followers.iter().filter(|(place, _)| all || places.contains(*place));
             concerned.flat_map(|(_, followers)| followers.clone()).collect()
         };
         let listeners = self.listeners.lock();

@@ -157,9 +157,12 @@ fn work_applied(conditions: &mut Vec<Condition>, manifests: &[ManifestCondition]
     }
     let holds =
         |condition: &Condition| condition.status == "True" && condition.observed_generation == set.generation;
-    let (holds, reason, message) = match said.all(holds) {
-        true => (Holds::True, words::REASON_APPLIED_WORK_COMPLETE, "Apply manifest work complete"),
-        false => (Holds::False, words::REASON_APPLIED_WORK_FAILED, "Failed to apply manifest work"),
+    let (holds, reason, message) = match said.find(|condition| !holds(condition)) {
+        None => (Holds::True, words::REASON_APPLIED_WORK_COMPLETE, "Apply manifest work complete".to_owned()),
+        Some(first) => {
+            let message = format!("Failed to apply manifest work: {}", first.message);
+            (Holds::False, words::REASON_APPLIED_WORK_FAILED, message)
+        }
     };
     set.set(conditions, words::TYPE_WORK_APPLIED, holds, reason, message);
 }

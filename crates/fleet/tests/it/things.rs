@@ -27,11 +27,16 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
 
 /// An agent for `name` between two clients, until dropped.
 pub fn serve(hub: kube::Client, cluster: &Cluster, client: kube::Client, name: &str) -> Task {
+    serve_by(cluster.clock(), hub, client, name)
+}
+
+/// The same by any clock.
+pub fn serve_by(clock: lifeboat_engine::Clock, hub: kube::Client, client: kube::Client, name: &str) -> Task {
     let made = agent(Agent {
         hub,
         cluster: client,
         name: name.to_owned(),
-        clock: cluster.clock(),
+        clock,
         settings: AgentSettings::default(),
         allowed: Allowed::default(),
     });

@@ -1,7 +1,7 @@
 //! A hub and two clusters: intent goes down, observations come up, and silence is noticed.
 
 use crate::things::{
-    accepted, definitions, group, group_scope, hub, is_done, make, namespace, serve, view, work,
+    accepted, definitions, group, group_scope, hub, is_done, make, namespace, serve_by, view, work,
 };
 use kube::api::{Api, Patch, PatchParams};
 use lifeboat_api::cluster::ManagedCluster;
@@ -10,6 +10,7 @@ use lifeboat_api::view::ManagedClusterView;
 use lifeboat_api::work::ManifestWork;
 use lifeboat_engine::conditions::find;
 use lifeboat_testbed::Cluster;
+use lifeboat_testbed::real::RealCluster;
 use serde_json::json;
 
 fn available(cluster: Option<&ManagedCluster>, status: &str) -> bool {
@@ -21,32 +22,35 @@ fn available(cluster: Option<&ManagedCluster>, status: &str) -> bool {
 
 /// A group in a work on the hub appears on east and on east alone, its status is on the hub through the view, and when the agent is gone
 /// the hub says that it does not know.
-#[tokio::test(start_paused = true)]
-async fn what_is_wanted_goes_to_its_cluster_and_what_is_seen_comes_back() {
-    let (main, east, west) = (Cluster::embedded(), Cluster::embedded(), Cluster::embedded());
-    for cluster in [&main, &east, &west] {
-        cluster.install(&definitions()).await;
-    }
+async fn story(main: &Cluster, east: kube::Client, west: kube::Client) {
+    let (e, w) = match main.is_embedded() {
+        true => ("east".to_owned(), "west".to_owned()),
+        // A real hub is shared with other stories.
+        false => (main.namespace("east").await, main.namespace("west").await),
+    };
     let clusters: Api<ManagedCluster> = Api::all(main.client());
-    make(&clusters, &accepted("east")).await;
-    make(&clusters, &accepted("west")).await;
-    let _hub = hub(&main);
-    let eastern = serve(main.client(), &east, east.client(), "east");
-    let _western = serve(main.client(), &west, west.client(), "west");
-    main.until(&clusters, "east", |cluster| available(cluster, "True")).await;
-    main.until(&clusters, "west", |cluster| available(cluster, "True")).await;
-    let joined = clusters.get("east").await.unwrap().status.unwrap();
+    for name in [&e, &w] {
+        let mut cluster = accepted(name);
+        cluster.spec.lease_duration_seconds = Some(1);
+        make(&clusters, &cluster).await;
+    }
+    let _hub = hub(main);
+    let eastern = serve_by(main.clock(), main.client(), east.clone(), &e);
+    let _western = serve_by(main.clock(), main.client(), west.clone(), &w);
+    main.until(&clusters, &e, |cluster| available(cluster, "True")).await;
+    main.until(&clusters, &w, |cluster| available(cluster, "True")).await;
+    let joined = clusters.get(&e).await.unwrap().status.unwrap();
     let claims: Vec<_> = joined.cluster_claims.iter().map(|claim| claim.name.clone().unwrap()).collect();
     assert_eq!(claims, ["id.k8s.io", "name"]);
 
-    let works: Api<ManifestWork> = Api::namespaced(main.client(), "east");
-    let views: Api<ManagedClusterView> = Api::namespaced(main.client(), "east");
-    make(&works, &work("east", "shop-vrg-mw", &[group("shop", "shop", "primary"), namespace("shop")])).await;
-    make(&views, &view("east", "shop-vrg-mcv", group_scope("shop", "shop"))).await;
+    let works: Api<ManifestWork> = Api::namespaced(main.client(), &e);
+    let views: Api<ManagedClusterView> = Api::namespaced(main.client(), &e);
+    make(&works, &work(&e, "shop-vrg-mw", &[group("shop", "shop", "primary"), namespace("shop")])).await;
+    make(&views, &view(&e, "shop-vrg-mcv", group_scope("shop", "shop"))).await;
     main.until(&works, "shop-vrg-mw", is_done).await;
-    let groups: Api<VolumeReplicationGroup> = Api::namespaced(east.client(), "shop");
+    let groups: Api<VolumeReplicationGroup> = Api::namespaced(east.clone(), "shop");
     assert!(groups.get("shop").await.is_ok());
-    let elsewhere: Api<VolumeReplicationGroup> = Api::all(west.client());
+    let elsewhere: Api<VolumeReplicationGroup> = Api::namespaced(west, "shop");
     assert!(elsewhere.list(&Default::default()).await.unwrap().items.is_empty());
 
     let status = json!({ "status": { "state": "Primary", "observedGeneration": 1 } });
@@ -62,12 +66,39 @@ async fn what_is_wanted_goes_to_its_cluster_and_what_is_seen_comes_back() {
     assert_eq!(find(&conditions, "Observed").unwrap().reason, "Seen");
 
     eastern.kill().await.unwrap();
-    let silent = main.until(&clusters, "east", |cluster| available(cluster, "Unknown")).await.unwrap();
+    let silent = main.until(&clusters, &e, |cluster| available(cluster, "Unknown")).await.unwrap();
     let conditions = silent.status.unwrap().conditions;
     let said = find(&conditions, "ManagedClusterConditionAvailable").unwrap();
     assert_eq!(said.reason, "ManagedClusterLeaseUpdateStopped");
-    assert!(available(clusters.get_opt("west").await.unwrap().as_ref(), "True"));
+    assert!(available(clusters.get_opt(&w).await.unwrap().as_ref(), "True"));
 
-    let _again = serve(main.client(), &east, east.client(), "east");
-    main.until(&clusters, "east", |cluster| available(cluster, "True")).await;
+    let _again = serve_by(main.clock(), main.client(), east, &e);
+    main.until(&clusters, &e, |cluster| available(cluster, "True")).await;
+    works.delete("shop-vrg-mw", &Default::default()).await.unwrap();
+    main.until(&works, "shop-vrg-mw", |work| work.is_none()).await;
+    assert!(groups.get_opt("shop").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_wanted_goes_to_its_cluster_and_what_is_seen_comes_back() {
+    let clusters = [Cluster::embedded(), Cluster::embedded(), Cluster::embedded()];
+    for cluster in &clusters {
+        cluster.install(&definitions()).await;
+    }
+    let [main, east, west] = &clusters;
+    story(main, east.client(), west.client()).await;
+}
+
+/// The same with a real hub and a real cluster, and an embedded one beside it.
+#[tokio::test]
+async fn real_clusters_and_embedded_ones_are_one_fleet() {
+    let test = "lifeboat-fleet stories::fleet::real_clusters_and_embedded_ones_are_one_fleet";
+    let Some(main) = Cluster::real(test).await else { return };
+    let east = RealCluster::start().unwrap();
+    let west = Cluster::embedded();
+    let client = east.client().await.unwrap();
+    for cluster in [&main, &west, &main.through(client.clone())] {
+        cluster.install(&definitions()).await;
+    }
+    story(&main, client, west.client()).await;
 }
