@@ -170,6 +170,15 @@ pub struct Beat {
     pub heard: Timestamp,
     /// For how many seconds it is good, where the lease says so.
     pub good_for: Option<i64>,
+    /// How many seconds of silence it ended.
+    pub silence: i64,
+}
+
+impl Beat {
+    /// Whether it ended a silence so long that somebody may have taken the cluster for lost.
+    pub fn is_revival(&self) -> bool {
+        self.silence > self.good_for.unwrap_or(60)
+    }
 }
 
 /// Listens to the leases of all clusters; clones share what they heard.
@@ -195,7 +204,11 @@ impl Pulse {
                 (Some(old), Some(new)) if renewed(old) == renewed(new) => {}
                 (_, Some(new)) => {
                     let good_for = new.spec.as_ref().and_then(|spec| spec.lease_duration_seconds);
-                    let beat = Beat { heard: clock.now(), good_for: good_for.map(i64::from) };
+                    let heard = clock.now();
+                    let before =
+                        beats.get(new.space()).map(|beat| heard.duration_since(beat.heard).as_secs());
+                    let silence = before.unwrap_or(0);
+                    let beat = Beat { heard, good_for: good_for.map(i64::from), silence };
                     beats.insert(new.space().to_owned(), beat);
                 }
             }
@@ -275,7 +288,7 @@ mod tests {
     fn a_cluster_is_believed_only_while_it_is_heard_of() {
         let check =
             |cluster: Option<ManagedCluster>, beat: Option<(i64, Option<i64>)>, now: i64, fresh: bool| {
-                let beat = beat.map(|(heard, good_for)| Beat { heard: at(heard), good_for });
+                let beat = beat.map(|(heard, good_for)| Beat { heard: at(heard), good_for, silence: 0 });
                 let judged = reach("east", cluster.as_ref(), beat.as_ref(), at(now));
                 assert_eq!(judged.is_fresh(), fresh, "{judged:?}");
             };

@@ -118,6 +118,11 @@ impl Drpcs {
             Effect::PutGroup { cluster, role, over, group } => {
                 self.put_group(key, &cluster, &role, over, &group).await
             }
+            Effect::Adopt { cluster, group } => {
+                let wanted = group::work(&self.known(key)?, &cluster, &group);
+                // Made only where there is none: whatever is there says more than what was seen.
+                self.watched.works.create(&wanted).await.map(drop)
+            }
             Effect::ShareKey { clusters } => {
                 let world = self.known(key)?;
                 secrets::psk(&self.courier, &world.drpc, world.space(), &clusters).await

@@ -6,6 +6,7 @@ use crate::secrets::Courier;
 use crate::views::{self, Pulse};
 use crate::words::Words as _;
 use crate::works;
+use k8s_openapi::api::coordination::v1::Lease;
 use lifeboat_api::apps::PlacementRule;
 use lifeboat_api::cluster::{ManagedCluster, Placement, PlacementDecision};
 use lifeboat_api::ramen::{DRCluster, DRPlacementControl, DRPolicy};
@@ -34,6 +35,7 @@ pub(crate) struct Watched {
     pub(crate) works_by_drpc: Index<ObjectKey, ManifestWork>,
     pub(crate) views: Objects<ManagedClusterView>,
     pub(crate) views_by_drpc: Index<ObjectKey, ManagedClusterView>,
+    pub(crate) leases: Objects<Lease>,
     pub(crate) pulse: Pulse,
 }
 

@@ -17,6 +17,7 @@
 pub mod commission;
 pub mod decide;
 mod effects;
+pub mod glance;
 pub mod group;
 mod look;
 pub mod plan;

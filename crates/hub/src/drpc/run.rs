@@ -100,7 +100,7 @@ pub fn controller(
     wire(engine.controller(drpcs), &watched)
 }
 
-fn watched(engine: &mut Engine, client: &kube::Client, kinds: Kinds, only: Option<&str>) -> Watched {
+pub(super) fn watched(engine: &mut Engine, client: &kube::Client, kinds: Kinds, only: Option<&str>) -> Watched {
     let served = only.map_or_else(Selection::all, Selection::namespace);
     let drpcs = engine.objects::<DRPlacementControl>(served);
     let decisions = engine.objects::<PlacementDecision>(Selection::all());
@@ -124,6 +124,7 @@ fn watched(engine: &mut Engine, client: &kube::Client, kinds: Kinds, only: Optio
         works_by_drpc: works.index(|work: &ManifestWork| named(work)),
         views_by_drpc: views.index(|view: &ManagedClusterView| named(view)),
         pulse: Pulse::of(&leases, engine.clock()),
+        leases,
         drpcs,
         decisions,
         policies,
@@ -147,7 +148,9 @@ fn wire(wiring: Wiring<ObjectKey>, watched: &Watched) -> Wiring<ObjectKey> {
     let by_policy = move |name: &str| {
         of_policy.get(&name.to_owned()).iter().map(|drpc| ObjectKey::of(&**drpc)).collect::<Vec<_>>()
     };
-    let (of_drcluster, of_cluster) = (of_members(watched), of_members(watched));
+    let (of_drcluster, of_cluster, of_lease) =
+        (of_members(watched), of_members(watched), of_members(watched));
+    let pulse = watched.pulse.clone();
     wiring
         .woken_by(&watched.drpcs, |change: &Change<DRPlacementControl>| is_news(change).then(|| change.key()))
         .woken_by(&watched.works, |change: &Change<ManifestWork>| {
@@ -165,6 +168,14 @@ fn wire(wiring: Wiring<ObjectKey>, watched: &Watched) -> Wiring<ObjectKey> {
         .woken_by(&watched.policies, move |change: &Change<DRPolicy>| by_policy(change.latest().name()))
         .woken_by(&watched.drclusters, move |change: &Change<DRCluster>| of_drcluster(change.latest().name()))
         .woken_by(&watched.managed, move |change: &Change<ManagedCluster>| of_cluster(change.latest().name()))
+        // A lease is renewed all the time; only the end of a long silence is news.
+        .woken_by(&watched.leases, move |change: &Change<Lease>| {
+            let cluster = change.latest().space();
+            match pulse.of_cluster(cluster).is_some_and(|beat| beat.is_revival()) {
+                true => of_lease(cluster),
+                false => Vec::new(),
+            }
+        })
 }
 
 /// The DRPlacementControls of all policies that name a cluster.

@@ -26,7 +26,7 @@ pub fn begin(world: &World, now: Timestamp, known: &Commission, target: &str) ->
     if at_home && relocate::is_promoted(site, known) {
         // It runs there already: the roles stay, only what they follow from is said anew.
         let given = Commission { act: Act::Failover, ..known.clone() };
-        return Step::Do(vec![commission(world, given)], Some(starting(world, now)));
+        return Step::Do(vec![commission(world, given)], Some(starting()));
     }
     if let Err(why) = target_ready(world, now, site) {
         return rest(DRState::Initiating, Progression::CheckingFailoverPrerequisites, why);
@@ -37,12 +37,12 @@ pub fn begin(world: &World, now: Timestamp, known: &Commission, target: &str) ->
     // Nobody was primary at an epoch whose relocation did not get that far.
     let epoch = if at_home { known.epoch } else { next_epoch(world) };
     let given = Commission { epoch, holder: target.to_owned(), act: Act::Failover };
-    let mut report = starting(world, now);
+    let mut report = starting();
     report.loss = Some(loss(world, now, target));
     Step::Do(vec![commission(world, given)], Some(report))
 }
 
-fn starting(_world: &World, _now: Timestamp) -> Report {
+fn starting() -> Report {
     Report::new(DRState::FailingOver, Progression::FailingOverToCluster, Peer::NotStarted)
 }
 
@@ -148,6 +148,8 @@ pub fn loss(world: &World, now: Timestamp, target: &str) -> FailoverLoss {
     let old = world.peer_of(target).and_then(reported);
     let data_until = old.or_else(|| world.shown().last_group_sync_time);
     let now = whole_seconds(now);
-    let seconds = data_until.as_ref().map(|until| now.duration_since(until.0).as_secs().max(0));
+    // A copy of tomorrow was stamped by a wrong clock, and says nothing.
+    let seconds =
+        data_until.as_ref().map(|until| now.duration_since(until.0).as_secs()).filter(|span| *span >= 0);
     FailoverLoss { time: Some(Time(now)), data_until, at_most_seconds: seconds }
 }

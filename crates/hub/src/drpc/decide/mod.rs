@@ -3,6 +3,7 @@
 //! | file | flow |
 //! | --- | --- |
 //! | `admit` | whether what is asked for holds together and is served; what we put on the objects that are ours to move |
+//! | `adopt` | taking up groups that are in no work of ours |
 //! | `recover` | what a hub may believe that lost its memory |
 //! | `deploy`, `failover`, `relocate` | what must hold before an epoch is given out, and what comes before it |
 //! | `carry` | carrying out the epoch that was given out, up to the placement |
@@ -10,6 +11,7 @@
 //! | `delete` | letting go, without losing what is under way |
 
 pub mod admit;
+pub mod adopt;
 pub mod carry;
 pub mod delete;
 pub mod deploy;
@@ -64,6 +66,13 @@ pub enum Effect {
         role: ReplicationState,
         /// The version of the work that this was decided on; nothing where there was none.
         over: Option<String>,
+        /// The group.
+        group: Box<VolumeReplicationGroup>,
+    },
+    /// Takes up a group that is on a cluster and in no work: it is asked for as it is.
+    Adopt {
+        /// The cluster.
+        cluster: String,
         /// The group.
         group: Box<VolumeReplicationGroup>,
     },
@@ -225,6 +234,10 @@ fn go_on(world: &World, now: Timestamp, commission: &Commission) -> Step {
 /// Turns a step into a decision.
 fn conclude(world: &World, now: Timestamp, step: Step) -> DrpcDecision {
     match step {
+        // What failed before is told, for it may fail again for long.
+        Step::Do(effects, None) if world.trouble.is_some() => {
+            Decision::act(effects).showing(Telling::of(world, now).troubled().done())
+        }
         Step::Do(effects, None) => Decision::act(effects),
         Step::Do(effects, Some(report)) => {
             let status = Telling::of(world, now).told(&report).done();

@@ -6,6 +6,7 @@
 //! found out by groups that have seen a later epoch.
 
 use crate::drpc::commission::{Act, Commission};
+use crate::drpc::decide::adopt::adopt;
 use crate::drpc::decide::{Effect, Peer, Report, Step, Wish, commission, wish};
 use crate::drpc::why::Wait;
 use crate::drpc::world::{GroupWords as _, Site, World};
@@ -34,7 +35,7 @@ pub fn recover(world: &World, now: Timestamp) -> Memory {
         Some(commission) if !paused && !behind => return Memory::Known(commission),
         _ => {}
     }
-    if let Some(step) = unanswered(world, now) {
+    if let Some(step) = adopt(world, now).or_else(|| unanswered(world, now)) {
         return Memory::Step(step);
     }
     judge(world, now, on_record)

@@ -29,7 +29,17 @@ pub fn begin(world: &World, now: Timestamp, known: &Commission, target: &str) ->
     if asked == FinalSync::None {
         // What the last action left undone comes first.
         if world.chosen() != [Chosen::home(&source.name)] || !is_promoted(source, known) {
-            return carry::carry(world, now, known);
+            return match carry::carry(world, now, known) {
+                Step::Do(effects, _) => Step::Do(effects, None),
+                Step::Rest(under_way) => {
+                    let why = "what the last action left is not cleaned up yet".to_owned();
+                    let mut waits = under_way.waits;
+                    waits.push(Wait::CleanupPending(why));
+                    let report =
+                        Report::new(DRState::Initiating, Progression::PreparingFinalSync, Peer::NotStarted);
+                    Step::Rest(Report { waits, ..report })
+                }
+            };
         }
         if let Err(why) = may_begin(world, now, known, source, target) {
             return initiating(why);

@@ -67,7 +67,12 @@ impl Drpcs {
         let resource = ApiResource::from_gvk_with_plural(&kind, plural);
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), space, &resource);
         let tried = |what: &str| format!("{what} {} {space}/{name}", kind.kind);
-        let found = api.get_opt(name).await.map_err(|error| EffectError::api(tried("reading"), error))?;
+        let found = match api.get(name).await {
+            Ok(found) => Some(found),
+            // Most hubs do not even have the kind.
+            Err(kube::Error::Api(status)) if status.code == 404 => None,
+            Err(error) => return Err(EffectError::api(tried("reading"), error)),
+        };
         let ours = |object: &DynamicObject| {
             let labels = object.metadata.labels.as_ref();
             labels

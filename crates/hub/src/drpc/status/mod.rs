@@ -89,12 +89,22 @@ impl<'a> Telling<'a> {
         self.say(words::TYPE_PEER_READY, &peer);
         let protected = protected::protected(self.world, report, self.now);
         self.say(words::TYPE_PROTECTED, &protected);
-        let mut waits = report.waits.clone();
-        if let Some(trouble) = &self.world.trouble {
-            waits.push(Wait::Failed(format!("{}: {}", trouble.effect, trouble.message)));
-        }
+        let waits: Vec<Wait> = report.waits.iter().cloned().chain(self.trouble()).collect();
         self.blockers(&waits);
         self
+    }
+
+    /// Something failed and is tried again.
+    #[must_use]
+    pub fn troubled(mut self) -> Self {
+        let waits: Vec<Wait> = self.trouble().into_iter().collect();
+        self.blockers(&waits);
+        self
+    }
+
+    fn trouble(&self) -> Option<Wait> {
+        let trouble = self.world.trouble.as_ref()?;
+        Some(Wait::Failed(format!("{} failed and is tried again: {}", trouble.effect, trouble.message)))
     }
 
     fn times(&mut self, report: &Report) {

@@ -338,7 +338,11 @@ impl Stage {
             .eventually("the DRPlacementControl is gone", || async {
                 match self.drpcs.get_opt(DRPC).await? {
                     None => Ok(()),
-                    Some(left) => Err(NotYet(format!("{:#?}", left.status))),
+                    Some(left) => {
+                        let works = [self.works(&self.east).await, self.works(&self.west).await];
+                        let blockers = left.status.unwrap_or_default().blockers;
+                        Err(NotYet(format!("{blockers:#?} {works:?} {:?}", left.metadata.finalizers)))
+                    }
                 }
             })
             .await;

@@ -219,7 +219,8 @@ impl Spoke {
                     false => vec![no(words::TYPE_CLUSTER_DATA_READY, "Progressing")],
                 };
                 status.state = Some(if restored { VrgState::Primary } else { VrgState::Unknown });
-                status.last_group_sync_time = Some(Time("2029-12-31T23:59:00Z".parse().unwrap()));
+                let now = self.clock.now().as_second();
+                status.last_group_sync_time.get_or_insert(Time(Timestamp::from_second(now - 60).unwrap()));
                 let copies = group.spec.run_final_sync && !runs && !cannot_copy;
                 if copies && !before.final_sync_complete {
                     last_copies += 1;
