@@ -16,6 +16,11 @@ pub struct Target {
 }
 
 impl Target {
+    /// A cluster named by a program.
+    pub fn new(kubeconfig: Option<PathBuf>, context: Option<String>) -> Self {
+        Self { kubeconfig, context }
+    }
+
     /// How to reach the cluster.
     pub async fn config(&self) -> anyhow::Result<kube::Config> {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };

@@ -4,14 +4,24 @@ mod agent;
 mod backup;
 mod binder;
 mod cluster;
+mod completion;
 mod crds;
+mod demo_records;
+mod doctor;
 mod explain;
+mod failover;
+mod gather;
+mod hub;
 mod lvmd;
 mod metrics;
 mod node;
+mod plan;
 mod process;
+mod protect_cmd;
 mod protector;
 mod provisioner;
+mod relocate;
+mod status;
 mod up;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -47,10 +57,34 @@ enum Command {
     Protector(protector::Args),
     /// Carry a hub's works to a managed cluster, and what is seen there back to the hub.
     Agent(agent::Args),
+    /// Decide where applications run: the controllers of a hub.
+    Hub(hub::Args),
+    /// Protect an application that a placement deploys.
+    Protect(protect_cmd::Args),
+    /// Say how applications are doing: protected or not, how old the last copy is, ready to fail over or why not.
+    Status(status::Args),
+    /// Say what a failover or a relocation would do and lose, and what stands in the way.
+    Plan(plan::Args),
+    /// Start an application on the other cluster from its newest copy.
+    Failover(failover::Args),
+    /// Move an application to the other cluster and lose nothing.
+    Relocate(relocate::Args),
+    /// Look whether everything is there that protection needs.
+    Doctor(doctor::Args),
+    /// Write what tells how things are into a folder, without secrets.
+    Gather(gather::Args),
     /// Say in plain words why something is as it is.
     Explain(explain::Args),
     /// Print the custom resource definitions as YAML.
     Crds(crds::Args),
+    /// Print a script that lets a shell complete commands.
+    Completion(completion::Args),
+    /// Write numbered records into a folder: the application that the demo protects.
+    #[command(hide = true)]
+    WriteRecords(demo_records::WriteArgs),
+    /// Say which of those records are there.
+    #[command(hide = true)]
+    CheckRecords(demo_records::CheckArgs),
 }
 
 fn main() -> ExitCode {
@@ -70,8 +104,22 @@ fn main() -> ExitCode {
         Command::Provisioner(args) => provisioner::run(&args).map(done),
         Command::Protector(args) => protector::run(&args).map(done),
         Command::Agent(args) => agent::run(&args).map(done),
+        Command::Hub(args) => hub::run(&args).map(done),
+        Command::Protect(args) => protect_cmd::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::Plan(args) => plan::run(&args),
+        Command::Failover(args) => failover::run(&args),
+        Command::Relocate(args) => relocate::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Gather(args) => gather::run(&args),
         Command::Explain(args) => explain::run(args),
         Command::Crds(args) => crds::run(&args).map(done),
+        Command::Completion(args) => {
+            completion::run(&args, Cli::command());
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::WriteRecords(args) => demo_records::write(&args).map(done),
+        Command::CheckRecords(args) => demo_records::tell(&args),
     };
     result.unwrap_or_else(|error| {
         report(&error);

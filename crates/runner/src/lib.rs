@@ -21,6 +21,7 @@ mod local;
 mod machine;
 pub mod pods;
 mod run;
+pub mod sample;
 pub mod schedule;
 pub mod subscribe;
 mod words;

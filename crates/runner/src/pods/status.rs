@@ -39,7 +39,7 @@ pub(super) fn status(
     let mut shown = pod.status.clone().unwrap_or_default();
     let known = shown.container_statuses.take().unwrap_or_default();
     let wanted = spec(pod).map(|spec| spec.containers.as_slice()).unwrap_or_default();
-    let refused = waits.map(|why| why_waiting(why)).or_else(|| {
+    let refused = waits.map(why_waiting).or_else(|| {
         let trouble = world.trouble.as_ref().filter(|trouble| trouble.effect == "Start")?;
         Some(("CreateContainerError".to_owned(), trouble.message.clone()))
     });

@@ -1,0 +1,200 @@
+//! `lifeboat plan`, and what `failover` and `relocate` share: what would be done and lost, the question, the change of one field, and the way
+//! there as it is gone. The hub's own rules make the plan; nothing is decided here.
+
+pub mod follow;
+pub mod look;
+pub mod words;
+
+use crate::cluster::Target;
+use crate::status::{Format, missing, say};
+use anyhow::{Context as _, bail};
+use kube::api::{Api, Patch, PatchParams};
+use lifeboat_api::ramen::{DRAction, DRPlacementControl};
+use lifeboat_engine::{Clock, ObjectKey};
+use lifeboat_hub::drpc::commission::Act;
+use lifeboat_hub::drpc::decide::Wish;
+use lifeboat_hub::drpc::plan::Plan;
+use serde_json::json;
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Options of `lifeboat plan`.
+#[derive(clap::Args)]
+#[command(after_help = "Exit code: 0 it could be done now, 1 the hub could not be read, 2 wrong usage, \
+                        3 something stands in the way, 5 there is no such application.")]
+pub struct Args {
+    /// What to do.
+    action: Action,
+    #[command(flatten)]
+    subject: Subject,
+    /// How to print it.
+    #[arg(long, short, value_name = "FORMAT", default_value = "text")]
+    output: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Action {
+    /// Start on the other cluster from the newest copy, whatever became of this one.
+    Failover,
+    /// Move to the other cluster and lose nothing.
+    Relocate,
+}
+
+/// An application and where it should go.
+#[derive(clap::Args)]
+pub struct Subject {
+    /// Name of the application's DRPlacementControl.
+    name: String,
+    /// Its namespace; that of the kubeconfig's context when not given.
+    #[arg(long, short, value_name = "NAME")]
+    namespace: Option<String>,
+    /// The cluster to go to; the policy's other one when not given.
+    #[arg(long, value_name = "CLUSTER")]
+    to: Option<String>,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// What goes with doing it.
+#[derive(clap::Args)]
+pub struct Manner {
+    /// Do not ask.
+    #[arg(long, short)]
+    yes: bool,
+    /// Begin though something stands in the way: the hub waits for it, and says so in status.
+    #[arg(long)]
+    even_if_blocked: bool,
+    /// Return when it is asked for, and do not follow it.
+    #[arg(long)]
+    no_wait: bool,
+    /// How long to follow it, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    timeout: u64,
+    /// How to print it.
+    #[arg(long, short, value_name = "FORMAT", default_value = "text")]
+    output: Format,
+}
+
+/// What was found out before anything is asked.
+struct Asked {
+    client: kube::Client,
+    drpc: DRPlacementControl,
+    plan: Plan,
+    act: Act,
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")
+}
+
+/// Prints a plan.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let act = match args.action {
+        Action::Failover => Act::Failover,
+        Action::Relocate => Act::Relocate,
+    };
+    runtime()?.block_on(async {
+        let Some(asked) = ask(&args.subject, act).await? else {
+            return missing(&format!("DRPlacementControl {}", args.subject.name));
+        };
+        match args.output {
+            Format::Json => {
+                say(&(serde_json::to_string_pretty(&asked.plan).context("writing JSON")? + "\n"))?
+            }
+            Format::Text => say(&words::plan(&asked.plan, Clock::system().now()))?,
+        }
+        Ok(if asked.plan.blockers.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(3) })
+    })
+}
+
+/// Plans, asks, does and follows.
+pub fn act(subject: &Subject, manner: &Manner, act: Act) -> anyhow::Result<ExitCode> {
+    runtime()?.block_on(async {
+        let Some(asked) = ask(subject, act).await? else {
+            return missing(&format!("DRPlacementControl {}", subject.name));
+        };
+        carry_out(asked, manner).await
+    })
+}
+
+async fn ask(subject: &Subject, act: Act) -> anyhow::Result<Option<Asked>> {
+    let config = subject.target.config().await?;
+    let namespace = subject.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+    let client = kube::Client::try_from(config).context("making a client of the hub")?;
+    let key = ObjectKey::new(namespace, subject.name.clone());
+    let Some(world) = look::world(&client, &key).await? else { return Ok(None) };
+    let now = Clock::system().now();
+    let to = match &subject.to {
+        Some(to) => to.clone(),
+        None => words::other(&world)
+            .context("the policy does not say which cluster is the other one; name it with --to")?,
+    };
+    let wish = Wish { act, target: to };
+    let plan = lifeboat_hub::drpc::plan(&world, &wish, now);
+    Ok(Some(Asked { client, drpc: DRPlacementControl::clone(&world.drpc), plan, act }))
+}
+
+async fn carry_out(asked: Asked, manner: &Manner) -> anyhow::Result<ExitCode> {
+    let Asked { client, drpc, plan, act } = asked;
+    let text = manner.output == Format::Text;
+    if text {
+        say(&words::plan(&plan, Clock::system().now()))?;
+    }
+    if !plan.blockers.is_empty() && !manner.even_if_blocked {
+        if !text {
+            say(&(json!({"plan": plan, "begun": false}).to_string() + "\n"))?;
+        }
+        let hint =
+            "something stands in the way; --even-if-blocked begins all the same, and the hub waits for it";
+        writeln!(std::io::stderr(), "{hint}").context("writing to the terminal")?;
+        return Ok(ExitCode::from(4));
+    }
+    if !manner.yes && !confirmed()? {
+        say("nothing was changed\n")?;
+        return Ok(ExitCode::from(4));
+    }
+    let namespace = drpc.metadata.namespace.clone().unwrap_or_default();
+    let name = drpc.metadata.name.clone().unwrap_or_default();
+    let api: Api<DRPlacementControl> = Api::namespaced(client, &namespace);
+    let spec = match act {
+        Act::Failover => json!({"action": DRAction::Failover, "failoverCluster": plan.to}),
+        Act::Relocate => json!({"action": DRAction::Relocate, "preferredCluster": plan.to}),
+        Act::Deploy => bail!("invariant: nobody asks for a deployment here"),
+    };
+    // Only on what the plan was made from.
+    let meta = json!({"uid": drpc.metadata.uid, "resourceVersion": drpc.metadata.resource_version});
+    let patch = Patch::Merge(json!({"metadata": meta, "spec": spec}));
+    let changed = api.patch(&name, &PatchParams::default(), &patch).await;
+    let changed =
+        changed.context("asking for it; if the object changed meanwhile, look at the plan again")?;
+    if manner.no_wait {
+        let line = if text {
+            format!("asked for {}\n", plan.action)
+        } else {
+            json!({"plan": plan, "begun": true}).to_string() + "\n"
+        };
+        say(&line)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let within = Duration::from_secs(manner.timeout);
+    let came = follow::follow(&api, &changed, act, within, text).await?;
+    if !text {
+        say(&(json!({"plan": plan, "begun": true, "done": came.done, "status": came.status}).to_string()
+            + "\n"))?;
+    } else {
+        say(&words::end(&came, act))?;
+    }
+    Ok(if came.done { ExitCode::SUCCESS } else { ExitCode::from(3) })
+}
+
+fn confirmed() -> anyhow::Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        bail!("nobody can be asked here; --yes does it without asking");
+    }
+    say("go on? [y/N] ")?;
+    std::io::stdout().flush().context("writing to the terminal")?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer).context("reading the answer")?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

@@ -1,0 +1,163 @@
+//! `lifeboat protect`: protect an application that a placement deploys, by making its DRPlacementControl on the hub.
+
+use crate::cluster::Target;
+use crate::status::{Format, missing, say};
+use anyhow::{Context as _, bail};
+use kube::api::{Api, PostParams};
+use lifeboat_api::cluster::Placement;
+use lifeboat_api::ramen::{DRPlacementControl, DRPolicy};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Options of `lifeboat protect`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Exit code: 0 it is protected from now on, 1 the hub could not be reached, 2 wrong usage, \
+                        4 the policy does not have the cluster, or something else is protected under the name, \
+                        5 there is no such policy or placement."
+)]
+pub struct Args {
+    /// Name to protect the application under.
+    name: String,
+    /// Namespace of the application's placement; that of the kubeconfig's context when not given.
+    #[arg(long, short, value_name = "NAME")]
+    namespace: Option<String>,
+    /// The DRPolicy.
+    #[arg(long, value_name = "NAME")]
+    policy: String,
+    /// The Placement that deploys the application; the name given when not given.
+    #[arg(long, value_name = "NAME")]
+    placement: Option<String>,
+    /// Labels of the claims to protect, as KEY=VALUE with commas; all claims of the namespace when not given.
+    #[arg(long, value_name = "LABELS", value_delimiter = ',')]
+    claims: Vec<String>,
+    /// The cluster that the application is at home on; the policy's first when not given.
+    #[arg(long, value_name = "CLUSTER")]
+    on: Option<String>,
+    /// Copy every claim with a mover, though the storage could mirror it.
+    #[arg(long)]
+    by_mover: bool,
+    /// Only print the object.
+    #[arg(long)]
+    dry_run: bool,
+    /// How to print it.
+    #[arg(long, short, value_name = "FORMAT", default_value = "text")]
+    output: Format,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Makes the object.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("starting the runtime")?.block_on(protect(args))
+}
+
+/// Labels from `KEY=VALUE`.
+pub fn labels(given: &[String]) -> anyhow::Result<Value> {
+    let mut labels = serde_json::Map::new();
+    for one in given {
+        match one.split_once('=') {
+            Some((key, value)) if !key.is_empty() => drop(labels.insert(key.to_owned(), json!(value))),
+            _ => bail!("{one:?} is no label; write KEY=VALUE"),
+        }
+    }
+    Ok(Value::Object(labels))
+}
+
+async fn protect(args: &Args) -> anyhow::Result<ExitCode> {
+    let selected = labels(&args.claims)?;
+    let config = args.target.config().await?;
+    let namespace = args.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+    let client = kube::Client::try_from(config).context("making a client of the hub")?;
+    let policies: Api<DRPolicy> = Api::all(client.clone());
+    let policy = policies.get_opt(&args.policy).await;
+    let Some(policy) = policy.context("reading DRPolicies; is this the hub?")? else {
+        return missing(&format!("DRPolicy {}", args.policy));
+    };
+    let placement = args.placement.clone().unwrap_or_else(|| args.name.clone());
+    let placements: Api<Placement> = Api::namespaced(client.clone(), &namespace);
+    if placements.get_opt(&placement).await.context("reading Placements")?.is_none() {
+        return missing(&format!("Placement {namespace}/{placement}"));
+    }
+    let clusters = &policy.spec.dr_clusters;
+    let Some(home) = args.on.as_ref().or(clusters.first()) else {
+        bail!("policy {} names no cluster", args.policy)
+    };
+    if !clusters.contains(home) {
+        say(&format!("policy {} protects {}, not {home}\n", args.policy, clusters.join(" and ")))?;
+        return Ok(ExitCode::from(4));
+    }
+    let notes =
+        if args.by_mover { json!({lifeboat_api::annotations::USE_VOLSYNC: "true"}) } else { json!({}) };
+    let object = json!({
+        "apiVersion": "ramendr.openshift.io/v1alpha1", "kind": "DRPlacementControl",
+        "metadata": {"name": args.name, "namespace": namespace, "annotations": notes},
+        "spec": {
+            "placementRef": {"kind": "Placement", "name": placement},
+            "drPolicyRef": {"name": args.policy},
+            "preferredCluster": home,
+            "pvcSelector": {"matchLabels": selected},
+        },
+    });
+    if args.dry_run {
+        return print(args.output, &object);
+    }
+    let drpcs: Api<DRPlacementControl> = Api::namespaced(client, &namespace);
+    let wanted: DRPlacementControl =
+        serde_json::from_value(object).context("invariant: it is one of its kind")?;
+    match drpcs.create(&PostParams::default(), &wanted).await {
+        Ok(made) => match args.output {
+            Format::Json => print(Format::Json, &serde_json::to_value(&made).context("writing JSON")?),
+            Format::Text => {
+                let copied = &policy.spec.scheduling_interval;
+                say(&format!(
+                    "{namespace}/{} is protected, at home on {home}, copied every {copied}; `lifeboat status` follows\n",
+                    args.name
+                ))?;
+                Ok(ExitCode::SUCCESS)
+            }
+        },
+        Err(kube::Error::Api(status)) if status.code == 409 => {
+            let there = drpcs.get(&args.name).await.context("reading what is there")?;
+            if there.spec.placement_ref.name == wanted.spec.placement_ref.name
+                && there.spec.dr_policy_ref.name == wanted.spec.dr_policy_ref.name
+            {
+                say(&format!("{namespace}/{} is protected already\n", args.name))?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            say(&format!(
+                "another application is protected as {namespace}/{}; choose another name\n",
+                args.name
+            ))?;
+            Ok(ExitCode::from(4))
+        }
+        Err(error) => Err(error).context("making the DRPlacementControl"),
+    }
+}
+
+fn print(output: Format, object: &Value) -> anyhow::Result<ExitCode> {
+    let text = match output {
+        Format::Json => serde_json::to_string_pretty(object).context("writing JSON")? + "\n",
+        Format::Text => serde_saphyr::to_string(object).context("writing YAML")?,
+    };
+    say(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_keys_and_values() {
+        let check = |given: &[&str], expected: Option<Value>| {
+            let given: Vec<String> = given.iter().map(ToString::to_string).collect();
+            assert_eq!(labels(&given).ok(), expected);
+        };
+        check(&[], Some(json!({})));
+        check(&["a=b", "c=d=e", "f="], Some(json!({"a": "b", "c": "d=e", "f": ""})));
+        check(&["a"], None);
+        check(&["=b"], None);
+    }
+}

@@ -1,0 +1,156 @@
+//! `lifeboat status`: how applications are doing, one line each, from the hub; or how one group is doing, from its own cluster. Reads and
+//! prints; what is told is in `rows` and `group`.
+
+pub mod group;
+pub mod rows;
+
+use crate::cluster::Target;
+use anyhow::Context as _;
+use kube::api::{Api, ListParams};
+use lifeboat_api::ramen::{DRPlacementControl, DRPolicy, VolumeReplicationGroup};
+use lifeboat_engine::Clock;
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+/// Options of `lifeboat status`.
+#[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Exit code: 0 all is well, 1 the cluster could not be read, 2 wrong usage, \
+                  3 something is not protected or not ready, 5 there is no such application or group."
+)]
+pub struct Args {
+    #[command(subcommand)]
+    subject: Option<Subject>,
+    #[command(flatten)]
+    applications: Applications,
+}
+
+#[derive(clap::Args)]
+struct Applications {
+    /// Name of a DRPlacementControl; all of them when not given.
+    name: Option<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(clap::Subcommand)]
+enum Subject {
+    /// How a VolumeReplicationGroup is doing on this cluster: its claims, its lag, and what it waits for since when.
+    #[command(alias = "volumereplicationgroup")]
+    Vrg {
+        /// Name of the group.
+        name: String,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+/// What every look has in common.
+#[derive(clap::Args)]
+pub struct Common {
+    /// Namespace; all of them when not given.
+    #[arg(long, short, value_name = "NAME")]
+    pub namespace: Option<String>,
+    /// How to print it.
+    #[arg(long, short, value_name = "FORMAT", default_value = "text")]
+    pub output: Format,
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// How something is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// Prints, and gives the exit code that says the same.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("starting the runtime")?;
+    match &args.subject {
+        Some(Subject::Vrg { name, common }) => runtime.block_on(one_group(name, common)),
+        None => runtime.block_on(applications(&args.applications)),
+    }
+}
+
+/// Says something to whoever ran the command.
+pub fn say(text: &str) -> anyhow::Result<()> {
+    std::io::stdout().write_all(text.as_bytes()).context("writing to the terminal")
+}
+
+/// Says that something is not there.
+pub fn missing(what: &str) -> anyhow::Result<ExitCode> {
+    writeln!(std::io::stderr(), "there is no {what}").context("writing to the terminal")?;
+    Ok(ExitCode::from(5))
+}
+
+async fn applications(args: &Applications) -> anyhow::Result<ExitCode> {
+    let client = crate::process::client(&args.common.target).await?;
+    let drpcs: Api<DRPlacementControl> = match &args.common.namespace {
+        Some(namespace) => Api::namespaced(client.clone(), namespace),
+        None => Api::all(client.clone()),
+    };
+    let listed = drpcs.list(&ListParams::default()).await;
+    let listed =
+        listed.context("reading DRPlacementControls; is this the hub? --context names another cluster")?;
+    let policies: Api<DRPolicy> = Api::all(client);
+    let policies = policies.list(&ListParams::default()).await.context("reading DRPolicies")?;
+    let policies: BTreeMap<String, DRPolicy> = policies
+        .into_iter()
+        .map(|policy| (policy.metadata.name.clone().unwrap_or_default(), policy))
+        .collect();
+    let now = Clock::system().now();
+    let mut rows = Vec::new();
+    for drpc in listed.iter().filter(|drpc| args.name.is_none() || drpc.metadata.name == args.name) {
+        let policy = drpc.spec.dr_policy_ref.name.as_ref().and_then(|name| policies.get(name));
+        rows.push(rows::row(drpc, policy, now));
+    }
+    if let (true, Some(name)) = (rows.is_empty(), &args.name) {
+        return missing(&format!("DRPlacementControl {name}"));
+    }
+    match args.common.output {
+        Format::Json => say(&(serde_json::to_string_pretty(&rows).context("writing JSON")? + "\n"))?,
+        Format::Text if rows.is_empty() => say("no application is protected; `lifeboat protect` begins\n")?,
+        Format::Text => say(&table(&rows::HEADING, &rows.iter().map(rows::cells).collect::<Vec<_>>()))?,
+    }
+    Ok(if rows.iter().all(rows::Row::is_fine) { ExitCode::SUCCESS } else { ExitCode::from(3) })
+}
+
+async fn one_group(name: &str, common: &Common) -> anyhow::Result<ExitCode> {
+    let config = common.target.config().await?;
+    let namespace = common.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+    let client = kube::Client::try_from(config).context("making a client of the cluster")?;
+    let groups: Api<VolumeReplicationGroup> = Api::namespaced(client, &namespace);
+    let found = groups.get_opt(name).await.context("reading VolumeReplicationGroups")?;
+    let Some(found) = found else {
+        return missing(&format!("VolumeReplicationGroup {namespace}/{name}"));
+    };
+    let told = group::group(&found, Clock::system().now());
+    match common.output {
+        Format::Json => say(&(serde_json::to_string_pretty(&told).context("writing JSON")? + "\n"))?,
+        Format::Text => say(&group::text(&told))?,
+    }
+    Ok(if told.is_fine() { ExitCode::SUCCESS } else { ExitCode::from(3) })
+}
+
+/// Lines under a heading, as wide as they need to be; the last column may be as long as it likes.
+pub fn table(heading: &[&str], lines: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        let cells = lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count());
+        cells.chain([heading[column].chars().count()]).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..heading.len()).map(width).collect();
+    let print = |cells: &[String]| {
+        let padded: Vec<String> =
+            cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        padded.join("  ").trim_end().to_owned() + "\n"
+    };
+    let heading: Vec<String> = heading.iter().map(ToString::to_string).collect();
+    std::iter::once(print(&heading)).chain(lines.iter().map(|line| print(line))).collect()
+}

@@ -1,0 +1,285 @@
+//! Several embedded clusters that know each other: one may be the hub, the others its members.
+
+use super::site::{Door, Site, Work};
+use super::{hubside, managed};
+use anyhow::{Context as _, bail};
+use lifeboat_apiserver::serve::{kubeconfig, write_private};
+use lifeboat_apiserver::{User, auth::TokenKey};
+use lifeboat_s3::Credentials;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// Something that works in a cluster unless it is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Part {
+    /// Binds claims to volumes and keeps what is in use from being deleted.
+    Binder,
+    /// Makes volumes, snapshots and backups on one node, whose disks are a folder.
+    Storage,
+    /// Copies volumes between clusters, in the place of VolSync. Needs the storage.
+    Mover,
+    /// Starts the pods of Deployments as processes of this machine. Needs the storage.
+    Runner,
+    /// Protects applications' volumes.
+    Protector,
+    /// An S3 server for the records of a site.
+    Store,
+    /// Joins the hub, carries what it sends, and brings applications that are placed on the cluster.
+    Agent,
+    /// Decides where applications run; on the hub only.
+    Hub,
+}
+
+/// What runs in members of a fleet.
+const MEMBER: [Part; 7] =
+    [Part::Binder, Part::Storage, Part::Mover, Part::Runner, Part::Protector, Part::Store, Part::Agent];
+
+/// An object store of a site.
+#[derive(Clone)]
+pub struct Store {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Who may come in.
+    pub credentials: Credentials,
+}
+
+/// How a member gets to its hub.
+#[derive(Clone)]
+pub struct ToHub {
+    /// As the cluster's agent, which may see its own namespace only.
+    pub agent: Door,
+    /// As whoever brings applications, and reads placements and manifests.
+    pub reader: Door,
+}
+
+/// What a cluster is told about itself and the others.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// Its name.
+    pub name: String,
+    /// Its folder, for disks, logs and state.
+    pub home: PathBuf,
+    /// What runs in it.
+    pub parts: BTreeSet<Part>,
+    /// Its object store.
+    pub store: Option<Store>,
+    /// The hub.
+    pub hub: Option<ToHub>,
+    /// The other members.
+    pub peers: Vec<Door>,
+    /// How often its lease is renewed.
+    pub lease_seconds: i32,
+}
+
+impl Surroundings {
+    /// Whether a part runs.
+    pub fn runs(&self, part: Part) -> bool {
+        self.parts.contains(&part)
+    }
+}
+
+/// What a fleet is to be.
+pub struct Plan {
+    /// Names of the clusters.
+    pub names: Vec<String>,
+    /// Which of them is the hub.
+    pub hub: Option<String>,
+    /// A folder for everything.
+    pub home: PathBuf,
+    /// Whether the clusters' objects are kept there too.
+    pub keep: bool,
+    /// Address of the first cluster; port 0 picks free ones.
+    pub listen: SocketAddr,
+    /// Parts that are left out.
+    pub without: BTreeSet<Part>,
+    /// No definitions and no parts.
+    pub bare: bool,
+    /// How often leases are renewed.
+    pub lease_seconds: i32,
+}
+
+/// A fleet that runs, or of which some clusters run.
+pub struct Fleet {
+    plan: Plan,
+    sites: Vec<Site>,
+    around: BTreeMap<String, Surroundings>,
+    definitions: Vec<serde_json::Value>,
+}
+
+impl Fleet {
+    /// Starts all clusters, then what works in them.
+    pub async fn start(plan: Plan) -> anyhow::Result<Self> {
+        let definitions = if plan.bare { Vec::new() } else { definitions()? };
+        let mut sites = Vec::new();
+        for (number, name) in plan.names.iter().enumerate() {
+            let mut address = plan.listen;
+            if address.port() != 0 {
+                let port = usize::from(address.port()) + number;
+                address
+                    .set_port(u16::try_from(port).context("too many clusters for the ports after --listen")?);
+            }
+            let folder = plan.keep.then(|| plan.home.join(name));
+            sites.push(
+                Site::new(name, folder.as_deref(), address)
+                    .with_context(|| format!("starting cluster {name}"))?,
+            );
+        }
+        let mut fleet = Self { plan, sites, around: BTreeMap::new(), definitions };
+        let mut waiting = Vec::new();
+        for site in &mut fleet.sites {
+            let give = site.start(&fleet.definitions)?;
+            waiting.push((site.name.clone(), give));
+        }
+        if fleet.plan.bare {
+            return Ok(fleet);
+        }
+        fleet.introduce()?;
+        for (name, give) in waiting {
+            // Nobody takes it where the cluster has ended meanwhile.
+            let _ = give.send(fleet.work(&name)?);
+        }
+        if let Some(hub) = fleet.plan.hub.clone()
+            && !fleet.plan.without.contains(&Part::Hub)
+        {
+            let hub = fleet.client(&hub).await?;
+            hubside::furnish(&hub, &fleet.stores(), fleet.plan.lease_seconds)
+                .await
+                .context("furnishing the hub")?;
+        }
+        Ok(fleet)
+    }
+
+    /// Tells every cluster who the others are.
+    fn introduce(&mut self) -> anyhow::Result<()> {
+        let hub = self.plan.hub.clone();
+        let keys = self.keys()?;
+        for site in &self.sites {
+            let is_hub = hub.as_ref() == Some(&site.name);
+            let wanted: BTreeSet<Part> = if is_hub { [Part::Hub].into() } else { MEMBER.into() };
+            let mut parts: BTreeSet<Part> = wanted.difference(&self.plan.without).copied().collect();
+            if hub.is_none() {
+                parts.retain(|part| !matches!(part, Part::Agent | Part::Store));
+            }
+            let store = match parts.contains(&Part::Store) {
+                true => Some(Store { address: free_port()?, credentials: keys.clone() }),
+                false => None,
+            };
+            let to_hub = match self.sites.iter().find(|one| !is_hub && hub.as_ref() == Some(&one.name)) {
+                Some(hub) => {
+                    let group = lifeboat_fleet::access::group(&site.name);
+                    let user = User::new(&lifeboat_fleet::access::user(&site.name), &[&group]);
+                    Some(ToHub { agent: hub.door_for(&user)?, reader: hub.door()? })
+                }
+                None => None,
+            };
+            let others =
+                self.sites.iter().filter(|one| one.name != site.name && hub.as_ref() != Some(&one.name));
+            let around = Surroundings {
+                name: site.name.clone(),
+                home: self.plan.home.join(&site.name),
+                parts,
+                store,
+                hub: to_hub,
+                peers: others.map(Site::door).collect::<anyhow::Result<_>>()?,
+                lease_seconds: self.plan.lease_seconds,
+            };
+            self.around.insert(site.name.clone(), around);
+        }
+        Ok(())
+    }
+
+    fn work(&self, name: &str) -> anyhow::Result<Work> {
+        let around = self.around.get(name).cloned().context("invariant: every cluster was introduced")?;
+        Ok(Box::new(move |client| Box::pin(managed::work(client, around))))
+    }
+
+    /// Keys to the stores, the same for as long as the fleet is kept.
+    fn keys(&self) -> anyhow::Result<Credentials> {
+        let path = self.plan.home.join("store-keys");
+        let secret = match std::fs::read_to_string(&path) {
+            Ok(secret) => secret,
+            Err(_) => {
+                let chance = TokenKey::generate()?;
+                let tail = &chance[chance.len().saturating_sub(32)..];
+                let secret: String = tail.iter().map(|byte| format!("{byte:02x}")).collect();
+                write_private(&path, secret.as_bytes())?;
+                secret
+            }
+        };
+        Ok(Credentials { access_key: "lifeboat".to_owned(), secret_key: secret })
+    }
+
+    fn stores(&self) -> BTreeMap<String, Store> {
+        let stores =
+            self.around.iter().filter_map(|(name, around)| Some((name.clone(), around.store.clone()?)));
+        stores.collect()
+    }
+
+    fn site(&mut self, name: &str) -> anyhow::Result<&mut Site> {
+        self.sites
+            .iter_mut()
+            .find(|site| site.name == name)
+            .with_context(|| format!("there is no cluster {name}"))
+    }
+
+    /// A client of a cluster, over HTTPS as anybody has one.
+    pub async fn client(&self, name: &str) -> anyhow::Result<kube::Client> {
+        let site = self.sites.iter().find(|site| site.name == name);
+        site.with_context(|| format!("there is no cluster {name}"))?.door()?.client().await
+    }
+
+    /// The folder of a cluster.
+    pub fn home(&self, name: &str) -> PathBuf {
+        self.plan.home.join(name)
+    }
+
+    /// The clusters, in order.
+    pub fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// Kills a cluster: its server, its controllers, its store and its processes.
+    pub fn kill(&mut self, name: &str) -> anyhow::Result<()> {
+        self.site(name)?.kill();
+        Ok(())
+    }
+
+    /// Brings a killed cluster back, with the disks and the objects it had.
+    pub fn revive(&mut self, name: &str) -> anyhow::Result<()> {
+        if !self.plan.keep {
+            bail!("invariant: a cluster that is not kept cannot come back");
+        }
+        let definitions = self.definitions.clone();
+        let give = self.site(name)?.start(&definitions)?;
+        let _ = give.send(self.work(name)?);
+        Ok(())
+    }
+
+    /// Writes a kubeconfig with a context for each cluster.
+    pub fn write_kubeconfig(&self, path: &Path) -> anyhow::Result<()> {
+        let contexts: Vec<_> = self.sites.iter().map(Site::context).collect();
+        let yaml = serde_saphyr::to_string(&kubeconfig(&contexts)).context("writing the kubeconfig")?;
+        write_private(path, yaml.as_bytes())?;
+        Ok(())
+    }
+
+    /// Ends all clusters in order.
+    pub fn stop(&mut self) {
+        std::thread::scope(|scope| {
+            for site in &mut self.sites {
+                scope.spawn(|| site.stop());
+            }
+        });
+    }
+}
+
+fn free_port() -> anyhow::Result<SocketAddr> {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).context("finding a free port")?;
+    listener.local_addr().context("finding a free port")
+}
+
+fn definitions() -> anyhow::Result<Vec<serde_json::Value>> {
+    let values: Result<_, _> = lifeboat_api::crds_json().map(serde_json::from_str).collect();
+    values.context("reading Lifeboat's definitions")
+}
