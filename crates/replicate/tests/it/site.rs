@@ -10,7 +10,7 @@ use lifeboat_api::snapshot::{VolumeSnapshot, VolumeSnapshotClass};
 use lifeboat_api::topolvm::LogicalVolume;
 use lifeboat_api::volsync::{ReplicationDestination, ReplicationSource};
 use lifeboat_binder::Neighbours;
-use lifeboat_engine::{Clock, Settings};
+use lifeboat_engine::Settings;
 use lifeboat_lvm::{Directories, DirectoryClass, Error, Lvm};
 use lifeboat_mover::Rustic;
 use lifeboat_node::central::{self, Central, DRIVER, Snapshots};
@@ -64,6 +64,8 @@ pub struct Site {
     pub destinations: Api<ReplicationDestination>,
     pub claims: Api<PersistentVolumeClaim>,
     pub snapshots: Api<VolumeSnapshot>,
+    /// Where the mover listens, once it runs.
+    pub address: Option<SocketAddr>,
     mover: Option<Task>,
     _tasks: Vec<Task>,
 }
@@ -95,12 +97,6 @@ impl Filesystems for NoMounts {
 
 pub fn loopback() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
-}
-
-/// Runs the mover of a site.
-pub async fn run_mover(client: kube::Client, clock: Clock, parts: Parts, config: Config) {
-    let agent = controller(client, clock, Settings::default(), parts, config).await.unwrap();
-    agent.run(std::future::pending()).await;
 }
 
 /// Everything that makes and keeps volumes, but not the mover.
@@ -171,10 +167,14 @@ impl Site {
     }
 
     pub async fn on(cluster: Cluster) -> Self {
+        Self::at(cluster, Arc::new(TempDir::new().unwrap())).await
+    }
+
+    /// A site whose disks are in this folder.
+    pub async fn at(cluster: Cluster, folder: Arc<TempDir>) -> Self {
         let client = cluster.client();
         let space = json!({"metadata": {"name": SPACE}});
         create::<k8s_openapi::api::core::v1::Namespace>(Api::all(client.clone()), space).await;
-        let folder = Arc::new(TempDir::new().unwrap());
         let (lvm, tasks) = storage(&cluster, folder.path()).await;
         let site = Self {
             sources: Api::namespaced(client.clone(), SPACE),
@@ -184,6 +184,7 @@ impl Site {
             cluster,
             folder,
             lvm,
+            address: None,
             mover: None,
             _tasks: tasks,
         };
@@ -201,16 +202,23 @@ impl Site {
     }
 
     /// Starts the mover, or another one in its place.
-    pub fn start(&mut self, resolve: Arc<dyn Resolve>) {
-        self.start_with(resolve, |_| {});
+    pub async fn start(&mut self, resolve: Arc<dyn Resolve>) {
+        self.start_with(resolve, |_| {}).await;
     }
 
-    pub fn start_with(&mut self, resolve: Arc<dyn Resolve>, change: impl FnOnce(&mut Config)) {
+    pub async fn start_with(&mut self, resolve: Arc<dyn Resolve>, change: impl FnOnce(&mut Config)) {
         let mut config = self.config();
         change(&mut config);
         let (client, clock) = (self.cluster.client(), self.cluster.clock());
-        let running = run_mover(client, clock, self.parts(resolve), config);
-        self.mover = Some(Task::spawn(running));
+        let agent =
+            controller(client, clock, Settings::default(), self.parts(resolve), config).await.unwrap();
+        self.address = Some(agent.address());
+        self.mover = Some(Task::spawn(async move { agent.run(std::future::pending()).await }));
+    }
+
+    /// What runs beside the mover, to outlive this.
+    pub fn into_tasks(self) -> Vec<Task> {
+        self._tasks
     }
 
     /// Kills the mover.

@@ -9,11 +9,10 @@ use std::sync::Arc;
 
 /// East with a claim `data` and its sender, west with the receiver; both movers at work.
 pub async fn pair() -> (Site, Site) {
-    let _ = tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).try_init();
     let (mut east, mut west) = (Site::bare().await, Site::bare().await);
     let clusters = Arc::new(Clusters { clients: vec![east.cluster.client(), west.cluster.client()] });
-    east.start(clusters.clone());
-    west.start(clusters);
+    east.start(clusters.clone()).await;
+    west.start(clusters).await;
     create(west.destinations.clone(), receiver_json("data")).await;
     create::<lifeboat_api::multicluster::ServiceExport>(
         kube::Api::namespaced(west.cluster.client(), SPACE),
@@ -24,45 +23,46 @@ pub async fn pair() -> (Site, Site) {
     (east, west)
 }
 
-#[tokio::test]
-async fn a_claim_is_copied_changed_and_restored_elsewhere() {
-    let (east, west) = pair().await;
-    let files = east.claim("data").await;
-    for number in 0..50_u64 {
-        fs::create_dir_all(files.join(format!("d{}", number % 5))).unwrap();
-        fs::write(files.join(format!("d{}/f{number}", number % 5)), noise(number + 1, 200_000)).unwrap();
-    }
-    create(east.sources.clone(), sender_json("data", "data", json!({"manual": "first"}))).await;
-    let source = east.served("data", "first").await;
-    assert_eq!(external(&source, "executor"), "lifeboat");
-    assert_eq!(external(&source, "echo"), "first");
-    let first = external(&source, "generation").to_owned();
-    println!("{:#?}", source.status);
-    let receiver = west.has("data", &first).await;
-    let image = receiver.status.as_ref().unwrap().latest_image.clone().unwrap();
-    assert_eq!(image.kind, "VolumeSnapshot");
-    // One hundredth changes: at most twice as much is on the wire.
-    let path = files.join("d1/f1");
-    let mut bytes = fs::read(&path).unwrap();
-    bytes[50_000..150_000].copy_from_slice(&noise(99, 100_000));
-    fs::write(&path, &bytes).unwrap();
-    let source = east.copy("data", "second").await;
-    let wire: u64 = external(&source, "bytesOnWire").parse().unwrap();
-    assert!(wire <= 200_000, "{wire} bytes on the wire");
-    let second = external(&source, "generation").to_owned();
-    let receiver = west.has("data", &second).await;
-    let newest = receiver.status.as_ref().unwrap().latest_image.clone().unwrap();
-    assert_ne!(newest.name, image.name);
-    // The one before is removed, once the newest is ready and not earlier.
-    west.cluster.until(&west.snapshots, &image.name, |found| found.is_none()).await;
-    // Failover: a claim is made from the image, and holds the same bytes.
-    let mut claim = claim_json("data");
-    claim["spec"]["dataSource"] =
-        json!({"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": newest.name});
-    create::<PersistentVolumeClaim>(west.claims.clone(), claim).await;
-    let restored = west.files("data").await;
-    assert_eq!(tree(&restored), tree(&files));
-    // The snapshot that was sent is gone.
-    let left = east.lvm.volumes("").await.unwrap();
-    assert_eq!(left.len(), 1, "{left:?}");
+#[test]
+fn a_claim_is_copied_changed_and_restored_elsewhere() {
+    crate::tell(false, async {
+        let (east, west) = pair().await;
+        let files = east.claim("data").await;
+        for number in 0..50_u64 {
+            fs::create_dir_all(files.join(format!("d{}", number % 5))).unwrap();
+            fs::write(files.join(format!("d{}/f{number}", number % 5)), noise(number + 1, 200_000)).unwrap();
+        }
+        create(east.sources.clone(), sender_json("data", "data", json!({"manual": "first"}))).await;
+        let source = east.served("data", "first").await;
+        assert_eq!(external(&source, "executor"), "lifeboat");
+        assert_eq!(external(&source, "echo"), "first");
+        let first = external(&source, "generation").to_owned();
+        let receiver = west.has("data", &first).await;
+        let image = receiver.status.as_ref().unwrap().latest_image.clone().unwrap();
+        assert_eq!(image.kind, "VolumeSnapshot");
+        // One hundredth changes: at most twice as much is on the wire.
+        let path = files.join("d1/f1");
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[50_000..150_000].copy_from_slice(&noise(99, 100_000));
+        fs::write(&path, &bytes).unwrap();
+        let source = east.copy("data", "second").await;
+        let wire: u64 = external(&source, "bytesOnWire").parse().unwrap();
+        assert!(wire <= 200_000, "{wire} bytes on the wire");
+        let second = external(&source, "generation").to_owned();
+        let receiver = west.has("data", &second).await;
+        let newest = receiver.status.as_ref().unwrap().latest_image.clone().unwrap();
+        assert_ne!(newest.name, image.name);
+        // The one before is removed, once the newest is ready and not earlier.
+        west.cluster.until(&west.snapshots, &image.name, |found| found.is_none()).await;
+        // Failover: a claim is made from the image, and holds the same bytes.
+        let mut claim = claim_json("data");
+        claim["spec"]["dataSource"] =
+            json!({"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": newest.name});
+        create::<PersistentVolumeClaim>(west.claims.clone(), claim).await;
+        let restored = west.files("data").await;
+        assert_eq!(tree(&restored), tree(&files));
+        // The snapshot that was sent is gone.
+        let left = east.lvm.volumes("").await.unwrap();
+        assert_eq!(left.len(), 1, "{left:?}");
+    });
 }
