@@ -101,6 +101,7 @@ pub fn agent(agent: Agent) -> Running {
         allowed: Arc::new(agent.allowed.clone()),
         clock: agent.clock.clone(),
         clusters: clusters.clone(),
+        seen_id: Arc::default(),
     };
     ground.sight.follow(&Follower::Member, BTreeSet::from([Ground::identity()]));
 
@@ -162,6 +163,7 @@ pub fn agent(agent: Agent) -> Running {
         Follower::Member => {
             membership.wake(me.clone());
             heartbeat.wake(my_lease.clone());
+            everything();
         }
     });
     Running { hub, cluster, records_known, ground, feed: settings.engine.feed }

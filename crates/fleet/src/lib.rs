@@ -26,6 +26,7 @@ pub mod work;
 
 pub use agent::{Agent, AgentSettings, Running, agent};
 pub use allowed::Allowed;
+pub use cluster::ground::Standing;
 pub use cluster::kinds::{Found, Kind, Target};
 pub use cluster::sight::Seen;
 pub use hub::availability;

@@ -6,6 +6,7 @@ use crate::allowed::Allowed;
 use lifeboat_api::cluster::ManagedCluster;
 use lifeboat_api::conditions::fleet as words;
 use lifeboat_engine::{Clock, ObjectKey, Objects};
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// The namespace whose uid is the cluster's identity.
@@ -28,6 +29,19 @@ pub struct Ground {
     pub clock: Clock,
     /// The hub's ManagedCluster of this cluster.
     pub clusters: Objects<ManagedCluster>,
+    /// The cluster's identity as it was last seen: it stays what it is while the cluster cannot be reached.
+    pub seen_id: Arc<Mutex<Option<String>>>,
+}
+
+/// Whether the cluster is the one that the hub means by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It is, or the hub means none yet.
+    Meant,
+    /// It is not known yet who it is.
+    Unknown,
+    /// The hub means the cluster with this identity.
+    Other(String),
 }
 
 impl Ground {
@@ -38,10 +52,11 @@ impl Ground {
 
     /// The cluster's identity, once it was seen.
     pub fn id(&self) -> Option<String> {
-        match self.sight.get(&Self::identity()) {
-            Seen::Present(namespace) => namespace.metadata.uid.clone(),
-            _ => None,
+        let mut known = self.seen_id.lock();
+        if let Seen::Present(namespace) = self.sight.get(&Self::identity()) {
+            known.clone_from(&namespace.metadata.uid);
         }
+        known.clone()
     }
 
     /// The hub's word for this cluster.
@@ -49,10 +64,15 @@ impl Ground {
         self.clusters.get(&ObjectKey::cluster_wide(self.name.clone()))
     }
 
-    /// The identity of another cluster that the hub knows by our name.
-    pub fn impostor(&self) -> Option<String> {
-        let ours = self.id()?;
-        claimed_id(&*self.cluster()?).filter(|claimed| *claimed != ours)
+    /// Whether this is the cluster that the hub means.
+    pub fn standing(&self) -> Standing {
+        let claimed = self.cluster().and_then(|cluster| claimed_id(&cluster));
+        match (claimed, self.id()) {
+            (None, _) => Standing::Meant,
+            (Some(_), None) => Standing::Unknown,
+            (Some(claimed), Some(ours)) if claimed == ours => Standing::Meant,
+            (Some(claimed), Some(_)) => Standing::Other(claimed),
+        }
     }
 }
 

@@ -108,7 +108,10 @@ pub fn decide(world: &World, now: Timestamp) -> Decided {
     let set = Conditions { generation: cluster.metadata.generation, now };
     let mut status = cluster.status.clone().unwrap_or_default();
     if cluster.metadata.deletion_timestamp.is_some() {
-        return Decision::settled();
+        return match world.rights {
+            Rights::None => Decision::settled(),
+            _ => Decision::act([Effect::Revoke]),
+        };
     }
     if is_the_hubs_own(name) {
         return Decision::wait(Why::NameTaken(name.to_owned()));

@@ -6,12 +6,13 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::{Namespace, ObjectReference};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Resource;
 use kube::api::{ObjectMeta, Patch};
 use lifeboat_api::cluster::{ManagedCluster, ManagedClusterStatus};
 use lifeboat_api::conditions::fleet as words;
 use lifeboat_api::labels;
-use lifeboat_engine::{Change, Controller, Decision, EffectError, ObjectKey, Objects, Trouble};
+use lifeboat_engine::{Change, Class, Controller, Decision, EffectError, ObjectKey, Objects, Trouble};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -104,7 +105,7 @@ impl Controller for Clusters {
                 let spec = LeaseSpec { holder_identity, ..LeaseSpec::default() };
                 self.leases.create(&Lease { metadata, spec: Some(spec) }).await.map(drop)
             }
-            Effect::Grant => self.grant(access::of(&key.name)).await,
+            Effect::Grant => self.grant(self.owned(key, access::of(&key.name))?).await,
             Effect::Revoke => self.revoke(&access::of(&key.name)).await,
         }
     }
@@ -145,6 +146,28 @@ impl Clusters {
             false if role_binding.is_none() && wide.is_none() => Rights::None,
             false => Rights::Otherwise,
         }
+    }
+
+    /// The same rights, which go when the cluster goes.
+    fn owned(&self, key: &ObjectKey, mut meant: Access) -> Result<Access, EffectError> {
+        let gone = || EffectError::new(Class::Stale, format!("managed cluster {key} is gone"));
+        let cluster = self.clusters.get(key).ok_or_else(gone)?;
+        let owner = OwnerReference {
+            api_version: ManagedCluster::api_version(&()).into_owned(),
+            kind: ManagedCluster::kind(&()).into_owned(),
+            name: key.name.clone(),
+            uid: cluster.metadata.uid.clone().unwrap_or_default(),
+            ..OwnerReference::default()
+        };
+        for metadata in [
+            &mut meant.role.metadata,
+            &mut meant.role_binding.metadata,
+            &mut meant.cluster_role.metadata,
+            &mut meant.cluster_role_binding.metadata,
+        ] {
+            metadata.owner_references = Some(vec![owner.clone()]);
+        }
+        Ok(meant)
     }
 
     async fn grant(&self, meant: Access) -> Result<(), EffectError> {

@@ -98,7 +98,11 @@ impl Controller for Heartbeat {
         let read = tokio::time::timeout(self.answer_within, api.get(&identity.name)).await;
         let read = read.map_err(|_| EffectError::new(Class::Transient, tried()))?;
         // Whatever the answer was, without the object in it the cluster does not work.
-        read.map_err(|error| EffectError::caused(Class::Transient, tried(), error))?;
+        let read = read.map_err(|error| EffectError::caused(Class::Transient, tried(), error))?;
+        if read.metadata.uid != self.ground.id() {
+            let other = format!("{}: another cluster answers than before", tried());
+            return Err(EffectError::new(Class::Transient, other));
+        }
         let gone = || EffectError::new(Class::Stale, format!("the lease {key} is gone"));
         let mut lease = (*self.leases.get(key).ok_or_else(gone)?).clone();
         let spec = lease.spec.get_or_insert_with(LeaseSpec::default);

@@ -1,6 +1,7 @@
 //! Every rule about views: which object is meant, and what is told about it.
 
 use crate::allowed::Allowed;
+use crate::cluster::ground::Standing;
 use crate::cluster::kinds::{Found, Kinds, Target};
 use crate::cluster::sight::Seen;
 use jiff::Timestamp;
@@ -22,8 +23,8 @@ pub struct World {
     pub meant: Meant,
     /// What is seen of it.
     pub seen: Seen,
-    /// The identity of another cluster that the hub knows by our name.
-    pub impostor: Option<String>,
+    /// Whether this is the cluster that the hub means.
+    pub standing: Standing,
 }
 
 /// Which object a view means.
@@ -46,6 +47,8 @@ pub enum Effect {}
 pub enum Why {
     /// The hub's ManagedCluster of this name is another cluster.
     OtherCluster(String),
+    /// The cluster's identity has not been seen yet.
+    IdentityUnknown,
     /// The cluster has not told its kinds yet.
     KindsUnknown,
     /// The object has not been looked at yet.
@@ -62,6 +65,7 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OtherCluster(id) => write!(f, "the hub knows another cluster ({id}) by this name"),
+            Self::IdentityUnknown => f.write_str("the cluster's namespace kube-system cannot be seen"),
             Self::KindsUnknown => f.write_str("the cluster has not told its kinds yet"),
             Self::Looking(object) => write!(f, "looking at {object}"),
             Self::ClusterSilent(why) => write!(f, "the cluster does not answer: {why}"),
@@ -119,8 +123,10 @@ type Decided = Decision<Effect, Why, ManagedClusterViewStatus>;
 
 /// Decides what a view shows.
 pub fn decide(world: &World, now: Timestamp) -> Decided {
-    if let Some(other) = &world.impostor {
-        return Decision::wait(Why::OtherCluster(other.clone()));
+    match &world.standing {
+        Standing::Meant => {}
+        Standing::Unknown => return Decision::wait(Why::IdentityUnknown),
+        Standing::Other(id) => return Decision::wait(Why::OtherCluster(id.clone())),
     }
     let target = match &world.meant {
         Meant::Unclear => return Decision::wait(Why::KindsUnknown),

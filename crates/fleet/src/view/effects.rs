@@ -36,7 +36,7 @@ impl Controller for Views {
                 Seen::NotYet
             }
         };
-        Some(World { view, meant, seen, impostor: self.ground.impostor() })
+        Some(World { view, meant, seen, standing: self.ground.standing() })
     }
 
     fn decide(world: &World, now: Timestamp) -> Decision<Effect, Why, ManagedClusterViewStatus> {

@@ -2,6 +2,7 @@
 //! what was made.
 
 use super::manifest::Manifest;
+use crate::cluster::ground::Standing;
 use crate::cluster::kinds::{Found, Target};
 use crate::cluster::sight::Seen;
 use jiff::Timestamp;
@@ -18,8 +19,8 @@ use std::sync::Arc;
 pub struct World {
     /// The work.
     pub work: Arc<ManifestWork>,
-    /// Whether the hub's name for this cluster is known to belong to another cluster.
-    pub impostor: Option<String>,
+    /// Whether this is the cluster that the hub means.
+    pub standing: Standing,
     /// Whether the cluster's kinds are known.
     pub kinds_known: bool,
     /// Its manifests, in their order.

@@ -139,6 +139,21 @@ async fn a_cluster_that_is_turned_away_has_no_rights() {
     .await;
 }
 
+/// A cluster that is removed from the hub leaves no rights behind.
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_is_removed_has_no_rights() {
+    let main = Cluster::embedded();
+    main.install(&definitions()).await;
+    let clusters: Api<ManagedCluster> = Api::all(main.client());
+    make(&clusters, &accepted("east")).await;
+    let _hub = hub(&main);
+    let bindings: Api<RoleBinding> = Api::namespaced(main.client(), "east");
+    let binding = access::of("east").role_binding.metadata.name.unwrap();
+    main.until(&bindings, &binding, |binding| binding.is_some()).await;
+    clusters.delete("east", &DeleteParams::default()).await.unwrap();
+    main.until(&bindings, &binding, |binding| binding.is_none()).await;
+}
+
 /// A cluster cannot have the name of one of the hub's own namespaces: its agent would have rights there.
 #[tokio::test(start_paused = true)]
 async fn a_cluster_cannot_be_named_into_the_hubs_own_namespace() {

@@ -10,6 +10,7 @@ pub use words::{Effect, EntryName, Why};
 use super::manifest::rank;
 use super::status::{self, Outcome};
 use super::world::{World, goes_with_work};
+use crate::cluster::ground::Standing;
 use jiff::Timestamp;
 use lifeboat_api::work::ManifestWorkStatus;
 use lifeboat_engine::Decision;
@@ -20,8 +21,10 @@ type Decided = Decision<Effect, Why, ManifestWorkStatus>;
 
 /// Decides about one work.
 pub fn decide(world: &World, now: Timestamp) -> Decided {
-    if let Some(other) = &world.impostor {
-        return Decision::wait(Why::OtherCluster(other.clone()));
+    match &world.standing {
+        Standing::Meant => {}
+        Standing::Unknown => return Decision::wait(Why::IdentityUnknown),
+        Standing::Other(id) => return Decision::wait(Why::OtherCluster(id.clone())),
     }
     if world.is_going() { going(world, now) } else { living(world, now) }
 }

@@ -100,6 +100,8 @@ impl EntryName {
 pub enum Why {
     /// The hub's ManagedCluster of this name is another cluster.
     OtherCluster(String),
+    /// The cluster's identity has not been seen yet.
+    IdentityUnknown,
     /// The cluster has not told its kinds yet.
     KindsUnknown,
     /// These objects have not been looked at yet.
@@ -123,6 +125,7 @@ impl fmt::Display for Why {
                 f,
                 "the hub knows another cluster ({id}) by this name; give this one a name of its own, or remove the claim id.k8s.io of the former"
             ),
+            Self::IdentityUnknown => f.write_str("the cluster's namespace kube-system cannot be seen"),
             Self::KindsUnknown => f.write_str("the cluster has not told its kinds yet"),
             Self::Looking(objects) => write!(f, "looking at {}", objects.join(", ")),
             Self::ClusterSilent(why) => write!(f, "the cluster does not answer: {why}"),

@@ -59,7 +59,7 @@ impl Controller for Works {
     fn observe(&self, key: &ObjectKey, trouble: Option<&Trouble>) -> Option<World> {
         let work = self.works.get(key)?;
         let mut world = World {
-            impostor: self.ground.impostor(),
+            standing: self.ground.standing(),
             kinds_known: self.ground.kinds.known(),
             items: Vec::new(),
             record: self.records.get(&self.record_key(&key.name)),

@@ -119,6 +119,11 @@ fn a_cluster_that_is_let_in_gets_what_it_needs_and_one_that_is_not_gets_nothing(
         world.namespace = None;
     };
     check(&denied, "wait NotAccepted");
+    let going = |world: &mut HubWorld| {
+        let time = serde_json::from_value(json!("2030-01-01T00:00:00Z")).unwrap();
+        Arc::make_mut(&mut world.cluster).metadata.deletion_timestamp = time;
+    };
+    check(&going, "Revoke");
     for name in ["default", "kube-system", "openshift-x", "open-cluster-management-hub", "ramen-system"] {
         let named = |world: &mut HubWorld| {
             Arc::make_mut(&mut world.cluster).metadata.name = Some(name.to_owned());

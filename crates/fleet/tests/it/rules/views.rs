@@ -5,7 +5,7 @@ use kube::api::DynamicObject;
 use lifeboat_api::view::{ManagedClusterView, ManagedClusterViewStatus};
 use lifeboat_engine::conditions::find;
 use lifeboat_fleet::view::decide::{Meant, World, decide};
-use lifeboat_fleet::{Kind, Seen, Target};
+use lifeboat_fleet::{Kind, Seen, Standing, Target};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn world(seen: Seen, shown: Option<ManagedClusterViewStatus>) -> World {
         serde_json::from_value(json!({ "metadata": { "name": "v" }, "spec": {} })).unwrap();
     view.status = shown;
     let target = Target { kind: Kind::namespace(), namespace: String::new(), name: "shop".to_owned() };
-    World { view: Arc::new(view), meant: Meant::Object(target), seen, impostor: None }
+    World { view: Arc::new(view), meant: Meant::Object(target), seen, standing: Standing::Meant }
 }
 
 fn shown(seen: Seen, before: Option<ManagedClusterViewStatus>, now: i64) -> ManagedClusterViewStatus {
@@ -67,6 +67,6 @@ fn nothing_is_said_before_anything_was_seen() {
     unclear.meant = Meant::Unclear;
     assert!(decide(&unclear, at(1)).status.is_none());
     let mut other = world(object("1"), None);
-    other.impostor = Some("another".to_owned());
+    other.standing = Standing::Other("another".to_owned());
     assert!(decide(&other, at(1)).status.is_none(), "another cluster's view is not ours to answer");
 }

@@ -8,7 +8,7 @@ use lifeboat_engine::{Class, Next, Trouble, Why as _, variant};
 use lifeboat_fleet::work::decide::{Effect, decide};
 use lifeboat_fleet::work::manifest::Manifest;
 use lifeboat_fleet::work::world::{Failure, Home, Item, Recorded, Whereabouts, World, config_of};
-use lifeboat_fleet::{Found, Kind, Seen, Target};
+use lifeboat_fleet::{Found, Kind, Seen, Standing, Target};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ fn world(names: &[&str]) -> World {
     World {
         items: items.collect(),
         work: Arc::new(work),
-        impostor: None,
+        standing: Standing::Meant,
         kinds_known: true,
         record: Some(Arc::new(record)),
         recorded: Vec::new(),
@@ -158,7 +158,8 @@ fn a_work_is_held_recorded_intended_made_and_noted_in_this_order() {
 
 #[test]
 fn nothing_is_done_for_a_cluster_that_is_not_meant() {
-    check(&world(&["a"]).but(|world| world.impostor = Some("other".to_owned())), "wait OtherCluster");
+    check(&world(&["a"]).but(|world| world.standing = Standing::Other("x".to_owned())), "wait OtherCluster");
+    check(&world(&["a"]).but(|world| world.standing = Standing::Unknown), "wait IdentityUnknown");
 }
 
 #[test]

@@ -79,6 +79,32 @@ async fn story(main: &Cluster, east: kube::Client, west: kube::Client) {
     assert!(groups.get_opt("shop").await.unwrap().is_none());
 }
 
+/// An agent that comes from another cluster under a name that is taken does nothing there, and the hub keeps the one it knows.
+#[tokio::test(start_paused = true)]
+async fn another_cluster_of_the_same_name_is_kept_out() {
+    let (main, east) = (Cluster::embedded(), Cluster::embedded());
+    main.install(&definitions()).await;
+    east.install(&definitions()).await;
+    let all: Api<ManagedCluster> = Api::all(main.client());
+    make(&all, &accepted("east")).await;
+    let _hub = hub(&main);
+    let id = json!({ "status": { "clusterClaims": [{ "name": "id.k8s.io", "value": "of-another" }] } });
+    all.patch_status("east", &PatchParams::default(), &Patch::Merge(id)).await.unwrap();
+    let _eastern = serve_by(main.clock(), main.client(), east.client(), "east");
+    let works: Api<ManifestWork> = Api::namespaced(main.client(), "east");
+    let leases: Api<k8s_openapi::api::coordination::v1::Lease> = Api::namespaced(main.client(), "east");
+    main.until(&leases, "managed-cluster-lease", |lease| lease.is_some()).await;
+    make(&works, &work("east", "shop", &[namespace("shop")])).await;
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert!(works.get("shop").await.unwrap().metadata.finalizers.is_none());
+    assert!(leases.get("managed-cluster-lease").await.unwrap().spec.unwrap().renew_time.is_none());
+    // A person says that it is the same cluster, made anew.
+    let none = json!({ "status": { "clusterClaims": null } });
+    all.patch_status("east", &PatchParams::default(), &Patch::Merge(none)).await.unwrap();
+    main.until(&works, "shop", is_done).await;
+    main.until(&all, "east", |cluster| available(cluster, "True")).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_wanted_goes_to_its_cluster_and_what_is_seen_comes_back() {
     let clusters = [Cluster::embedded(), Cluster::embedded(), Cluster::embedded()];
