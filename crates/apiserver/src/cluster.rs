@@ -1,6 +1,7 @@
 //! One cluster: the store, the resources it serves and the sources of time and identity. All verbs are methods of
 //! [`Cluster`], in modules of their own; none of them knows about HTTP.
 
+use crate::auth::Rights;
 use crate::registry::{Registry, Resource};
 use crate::store::{Entry, Index, Store};
 use crate::{crd, object};
@@ -62,6 +63,8 @@ pub struct Cluster {
     registry: RwLock<Arc<Registry>>,
     /// Kept because schemas are dear to parse.
     definitions: Mutex<Definitions>,
+    /// Kept because every request of somebody who is no administrator asks for them.
+    pub(crate) rights: Mutex<Rights>,
 }
 
 /// What each definition serves, with the version it was read at.
@@ -75,6 +78,7 @@ impl Cluster {
             sources,
             registry: RwLock::new(Arc::new(Registry::new([]))),
             definitions: Mutex::default(),
+            rights: Mutex::default(),
         };
         cluster.reload_definitions();
         cluster

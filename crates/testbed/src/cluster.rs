@@ -141,8 +141,32 @@ impl Cluster {
     /// # Panics
     /// On a real cluster, where nobody can play faults.
     pub fn client_with(&self, faults: Arc<dyn Faults>) -> kube::Client {
-        let service = self.server().service_as(User::admin()).with_faults(faults);
-        kube::Client::new(service, "default")
+        self.client_with_as(faults, User::admin())
+    }
+
+    pub(crate) fn client_with_as(&self, faults: Arc<dyn Faults>, user: User) -> kube::Client {
+        kube::Client::new(self.server().service_as(user).with_faults(faults), "default")
+    }
+
+    /// A client with the rights of a user.
+    pub(crate) async fn client_as(&self, user: &User) -> kube::Client {
+        match &*self.backing {
+            Backing::Embedded { server, .. } => kube::Client::new(server.service_as(user.clone()), "default"),
+            Backing::Real(cluster) => {
+                cluster.client_as(Some(user)).await.expect("a running cluster gives a client")
+            }
+        }
+    }
+
+    pub(crate) async fn ensure_namespace(&self, name: &str) {
+        let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
+        let api: Api<Namespace> = Api::all(self.client());
+        let made = api.create(&PostParams::default(), &Namespace { metadata, ..Namespace::default() }).await;
+        match made {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(error) => panic!("making namespace {name}: {error}"),
+        }
     }
 
     /// The same cluster, where [`Cluster::client`] gives this client.

@@ -5,12 +5,14 @@
 //! Dying means what `kill -9` means: the controller's future is dropped, and nothing that it still tries happens. (What it had
 //! spawned would live on; the engine spawns nothing.)
 
+use crate::account;
 use crate::cluster::{Cluster, Task};
 use crate::effects::{CrashPoints, Kind, Moment, Point};
 use crate::faults::Counted;
 use crate::scene::{Follower, Scene};
 use futures::future::BoxFuture;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use lifeboat_apiserver::User;
 use lifeboat_engine::Clock;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -49,6 +51,7 @@ pub struct CrashStory<W = ()> {
     quiet_for: Duration,
     same_end: bool,
     same_order: bool,
+    account: Option<&'static str>,
 }
 
 impl CrashStory<()> {
@@ -74,6 +77,7 @@ impl<W: Clone + Send + Sync + 'static> CrashStory<W> {
             quiet_for: Duration::from_secs(600),
             same_end: true,
             same_order: true,
+            account: None,
         }
     }
 
@@ -145,6 +149,12 @@ impl<W: Clone + Send + Sync + 'static> CrashStory<W> {
         self
     }
 
+    /// The process acts as the account of `deploy/NAME.yaml` and has no other rights.
+    pub fn account(mut self, name: &'static str) -> Self {
+        self.account = Some(name);
+        self
+    }
+
     /// The effects may come in another order each time, because real threads are at work; the process still dies at each number, whatever
     /// effect that is then.
     pub fn order_may_differ(mut self) -> Self {
@@ -203,6 +213,9 @@ impl<W: Clone + Send + Sync + 'static> CrashStory<W> {
     ) -> Result<(Vec<Point>, BTreeMap<String, Value>), String> {
         let cluster = Cluster::embedded();
         cluster.install(&self.definitions).await;
+        if let Some(name) = self.account {
+            cluster.give_rights(name).await;
+        }
         let world = (self.world)();
         let follower = Arc::new(Mutex::new(Follower::new(cluster.server())));
         let broken: Arc<Mutex<Option<String>>> = Arc::default();
@@ -246,12 +259,13 @@ impl<W: Clone + Send + Sync + 'static> CrashStory<W> {
     /// Runs the process, and starts it again when it has died. Returns only what is wrong with it.
     async fn live(&self, lives: &Lives<'_, W>, mut dies_at: Option<(usize, Moment)>) -> String {
         let Some(controller) = &self.controller else { return "the story has no controller".to_owned() };
+        let user = self.account.map_or_else(User::admin, account::user);
         loop {
             let points = CrashPoints::new(dies_at.take(), lives.look.clone());
             lives.all.lock().push(points.clone());
             let faults = Counted { points: points.clone(), after_write: lives.look.clone() };
             let process = Process {
-                client: lives.cluster.client_with(Arc::new(faults)),
+                client: lives.cluster.client_with_as(Arc::new(faults), user.clone()),
                 clock: lives.cluster.clock(),
                 points: points.clone(),
                 world: lives.world.clone(),

@@ -8,6 +8,7 @@
 //!
 //! It knows no rules of any controller.
 
+mod account;
 mod cluster;
 mod crash;
 mod effects;

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use lifeboat_apiserver::User;
 pub use lifeboat_reference::{ControlPlane, Durability, Lack, Missing, StartError, skip, skip_for};
 
 /// What kube-controller-manager does for every namespace, and what the embedded server does by itself: without these a
@@ -53,9 +54,18 @@ impl RealCluster {
     /// # Errors
     /// [`RealError`] when the kubeconfig cannot be used.
     pub async fn client(&self) -> Result<kube::Client, RealError> {
+        self.client_as(None).await
+    }
+
+    /// A new client that acts as a user; as the administrator where none is given.
+    pub(crate) async fn client_as(&self, user: Option<&User>) -> Result<kube::Client, RealError> {
         let kubeconfig = Kubeconfig::read_from(self.kubeconfig())?;
         let mut config =
             kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        if let Some(user) = user {
+            config.auth_info.impersonate = Some(user.name.clone());
+            config.auth_info.impersonate_groups = Some(user.groups.clone());
+        }
         // Objects of no namespace of their own go to the same one as on the embedded cluster.
         config.default_namespace = "default".to_owned();
         kube::Client::try_from(config).map_err(|error| RealError::Client(Box::new(error)))

@@ -7,6 +7,7 @@ mod reviews;
 mod tokens;
 
 pub use bootstrap::bootstrap;
+pub(crate) use rbac::Rights;
 pub use rbac::{Attributes, covers};
 pub use tokens::{TokenKey, TokenKeyError};
 

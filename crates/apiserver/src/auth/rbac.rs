@@ -5,6 +5,8 @@ use crate::cluster::Cluster;
 use crate::error::{About, ApiError, Result};
 use crate::object::Object;
 use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
 const CLUSTER_BINDINGS: &str = "clusterrolebindings.rbac.authorization.k8s.io";
@@ -66,8 +68,39 @@ pub fn allowed(cluster: &Cluster, user: &User, attributes: &Attributes<'_>) -> b
     rules_for(cluster, user, attributes.namespace).iter().any(|rule| rule_allows(rule, attributes))
 }
 
+/// The rules of users as they were at a revision of roles and bindings, by user, groups and namespace.
+#[derive(Debug, Default)]
+pub(crate) struct Rights {
+    at: u64,
+    rules: BTreeMap<(String, Vec<String>, String), Arc<Vec<Value>>>,
+}
+
+/// More users and namespaces than this are not remembered at once.
+const REMEMBERED: usize = 1024;
+
 /// All rules that apply to a user in a namespace, those of the whole cluster included.
-pub fn rules_for(cluster: &Cluster, user: &User, namespace: &str) -> Vec<Value> {
+pub fn rules_for(cluster: &Cluster, user: &User, namespace: &str) -> Arc<Vec<Value>> {
+    let key = (user.name.clone(), user.groups.clone(), namespace.to_owned());
+    let at = cluster.store.changed(&[CLUSTER_ROLES, CLUSTER_BINDINGS, ROLES, BINDINGS]);
+    {
+        let mut rights = cluster.rights.lock();
+        if rights.at != at || rights.rules.len() > REMEMBERED {
+            *rights = Rights { at, ..Rights::default() };
+        }
+        if let Some(rules) = rights.rules.get(&key) {
+            return rules.clone();
+        }
+    }
+    let rules = Arc::new(read_rules(cluster, user, namespace));
+    let mut rights = cluster.rights.lock();
+    // What was read while somebody changed it may be half old: it serves this request, whose order is anybody's, and no other.
+    if rights.at == at && cluster.store.changed(&[CLUSTER_ROLES, CLUSTER_BINDINGS, ROLES, BINDINGS]) == at {
+        rights.rules.insert(key, rules.clone());
+    }
+    rules
+}
+
+fn read_rules(cluster: &Cluster, user: &User, namespace: &str) -> Vec<Value> {
     let mut rules = Vec::new();
     let mut bindings = cluster.list_all(CLUSTER_BINDINGS);
     if !namespace.is_empty() {

@@ -120,7 +120,7 @@ fn token_review(cluster: &Cluster, authenticator: &Authenticator, spec: &Value) 
 }
 
 fn rules_review(cluster: &Cluster, user: &User, spec: &Value) -> Value {
-    let mut rules = rules_for(cluster, user, spec["namespace"].as_str().unwrap_or_default());
+    let mut rules = (*rules_for(cluster, user, spec["namespace"].as_str().unwrap_or_default())).clone();
     if user.groups.iter().any(|group| group == MASTERS) {
         rules.push(json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
         rules.push(json!({"verbs": ["*"], "nonResourceURLs": ["*"]}));

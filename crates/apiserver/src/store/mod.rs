@@ -102,6 +102,8 @@ pub struct Forgotten {
 struct Collection {
     objects: BTreeMap<(Arc<str>, Arc<str>), Arc<Entry>>,
     history: History,
+    /// The revision of the last change, a deletion included.
+    changed: u64,
     /// The newest revision of this collection that watchers may see.
     visible: watch::Sender<u64>,
 }
@@ -111,6 +113,7 @@ impl Collection {
         Self {
             objects: BTreeMap::new(),
             history: History::new(revision),
+            changed: revision,
             visible: watch::channel(revision).0,
         }
     }
@@ -181,6 +184,13 @@ impl Store {
     /// The newest revision.
     pub fn revision(&self) -> u64 {
         self.state.lock().revision
+    }
+
+    /// The revision at which any of these collections changed last.
+    pub fn changed(&self, collections: &[&str]) -> u64 {
+        let state = self.state.lock();
+        let known = collections.iter().filter_map(|name| state.collections.get(*name));
+        known.map(|collection| collection.changed).max().unwrap_or_default()
     }
 
     /// The newest version of an object.
@@ -414,6 +424,7 @@ impl State {
             collection.objects.insert(slot, entry.clone());
         }
         collection.history.push(event.clone());
+        collection.changed = event.revision;
         if event.kind != EventKind::Deleted {
             self.remember(entry);
         }

@@ -83,7 +83,11 @@ fn ends(
 }
 
 fn story(name: &str) -> CrashStory<()> {
-    CrashStory::new(name).controller(run).expects(Kind::Api).invariant("bound is mutual", bound_is_mutual)
+    CrashStory::new(name)
+        .account("binder")
+        .controller(run)
+        .expects(Kind::Api)
+        .invariant("bound is mutual", bound_is_mutual)
 }
 
 #[tokio::test(start_paused = true)]

@@ -189,6 +189,7 @@ fn needed()
 fn story(name: &str) -> CrashStory<Ground> {
     CrashStory::with(name, Ground::default)
         .install(needed())
+        .account("protector")
         .controller(run)
         .expects(Kind::Api)
         .quiet_for(std::time::Duration::from_secs(20))

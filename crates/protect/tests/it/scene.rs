@@ -110,7 +110,7 @@ impl Scene {
         let mark = cluster.namespace(prefix).await;
         furnish(cluster, &mark).await;
         let mut scene = Self::over(cluster, &mark, stores);
-        scene.start();
+        scene.start().await;
         scene
     }
 
@@ -133,9 +133,9 @@ impl Scene {
         }
     }
 
-    fn start(&mut self) {
-        let client = self.cluster.client();
-        self.tasks.push(Task::spawn(run_binder(client.clone(), self.cluster.clock())));
+    async fn start(&mut self) {
+        let client = self.cluster.account("protector").await;
+        self.tasks.push(Task::spawn(run_binder(self.cluster.client(), self.cluster.clock())));
         self.tasks.push(Task::spawn(self.player.clone().run()));
         let ledger: Arc<dyn Ledger> = Arc::new(self.stores.clone());
         self.tasks.push(Task::spawn(run_protector(client, self.cluster.clock(), self.mark.clone(), ledger)));

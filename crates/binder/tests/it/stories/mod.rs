@@ -30,8 +30,9 @@ pub struct Scene<'a> {
 /// A namespace, a class of the same name, and the binder at work.
 pub async fn scene<'a>(cluster: &'a Cluster, prefix: &str) -> Scene<'a> {
     let namespace = cluster.namespace(prefix).await;
+    let account = cluster.account("binder").await;
     let Binder { engine, metrics } =
-        lifeboat_binder::binder(cluster.client(), cluster.clock(), Settings::default(), Neighbours::Here);
+        lifeboat_binder::binder(account, cluster.clock(), Settings::default(), Neighbours::Here);
     let waits = engine.waits();
     Scene {
         cluster,

@@ -75,7 +75,7 @@ impl Scene {
         let player = scene.player.clone();
         let playing = Task::spawn(async move { player.run().await });
         let central = Task::spawn(run_central(
-            cluster.client(),
+            cluster.account("provisioner").await,
             cluster.clock(),
             scene.mark.clone(),
             Arc::new(Rustic::new()),

@@ -42,6 +42,7 @@ fn what_is_published_is_complete(scene: &Scene<'_, Ground>) -> Result<(), String
 fn story(name: &str) -> CrashStory<Ground> {
     CrashStory::with(name, Ground::alone)
         .install(crate::definitions())
+        .account("node")
         .controller(run)
         .expects(Kind::Api)
         .expects(Kind::Lvm)

@@ -12,8 +12,11 @@ use serde_json::json;
 use std::fs;
 
 fn start(cluster: &Cluster, ground: &Ground, node: &'static str) -> Task {
-    let (ground, client, clock) = (ground.clone(), cluster.client(), cluster.clock());
-    Task::spawn(async move { ground.run(client, clock, CrashPoints::counting(), node).await })
+    let (ground, cluster) = (ground.clone(), cluster.clone());
+    Task::spawn(async move {
+        let client = cluster.account("node").await;
+        ground.run(client, cluster.clock(), CrashPoints::counting(), node).await;
+    })
 }
 
 async fn prepare(cluster: &Cluster) -> Ground {

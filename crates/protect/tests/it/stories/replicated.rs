@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::PostParams;
 use lifeboat_api::replication::VolumeReplication;
 use lifeboat_api::{annotations, finalizers, labels};
-use lifeboat_testbed::on_both;
+use lifeboat_testbed::{NotYet, on_both};
 use serde_json::json;
 
 fn policy(volume: &k8s_openapi::api::core::v1::PersistentVolume) -> &str {
@@ -45,11 +45,13 @@ on_both!(
             for store in ["east", "west"] {
                 let record = scene.stores.record(store, &scene.mark, "web").unwrap();
                 assert_eq!((record.claims.len(), record.volumes.len(), record.epoch), (2, 2, 1));
-                assert_eq!(
-                    record.group.status.unwrap().state.unwrap().as_str(),
-                    "Primary",
-                    "the copy is of now (D16)"
-                );
+                // The copy follows what is shown, a moment after it (D16).
+                let shown = || async {
+                    let group = scene.stores.record(store, &scene.mark, "web").unwrap().group;
+                    let state = group.status.unwrap().state.unwrap();
+                    if state.as_str() == "Primary" { Ok(()) } else { Err(NotYet(state.to_string())) }
+                };
+                scene.cluster.eventually("a record of now", shown).await;
             }
         }
         scene.delete(&scene.groups, "web").await;
