@@ -32,12 +32,23 @@ pub fn serve(hub: kube::Client, cluster: &Cluster, client: kube::Client, name: &
 
 /// The same by any clock.
 pub fn serve_by(clock: lifeboat_engine::Clock, hub: kube::Client, client: kube::Client, name: &str) -> Task {
+    serve_with(AgentSettings::default(), clock, hub, client, name)
+}
+
+/// The same with settings of its own.
+pub fn serve_with(
+    settings: AgentSettings,
+    clock: lifeboat_engine::Clock,
+    hub: kube::Client,
+    client: kube::Client,
+    name: &str,
+) -> Task {
     let made = agent(Agent {
         hub,
         cluster: client,
         name: name.to_owned(),
         clock,
-        settings: AgentSettings::default(),
+        settings,
         allowed: Allowed::default(),
     });
     Task::spawn(made.run(std::future::pending()))
