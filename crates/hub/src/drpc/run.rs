@@ -100,7 +100,12 @@ pub fn controller(
     wire(engine.controller(drpcs), &watched)
 }
 
-pub(super) fn watched(engine: &mut Engine, client: &kube::Client, kinds: Kinds, only: Option<&str>) -> Watched {
+pub(super) fn watched(
+    engine: &mut Engine,
+    client: &kube::Client,
+    kinds: Kinds,
+    only: Option<&str>,
+) -> Watched {
     let served = only.map_or_else(Selection::all, Selection::namespace);
     let drpcs = engine.objects::<DRPlacementControl>(served);
     let decisions = engine.objects::<PlacementDecision>(Selection::all());

@@ -230,7 +230,7 @@ fn story(name: &str) -> CrashStory<Ground> {
         .install(definitions())
         .controller(run)
         .expects(Kind::Api)
-        .quiet_for(std::time::Duration::from_secs(15))
+        .quiet_for(std::time::Duration::from_secs(4))
         .invariant("S1 one primary", one_primary)
         .invariant("S2 one reign", one_reign)
         .invariant("S3 S26 epochs grow", epochs_grow)
@@ -373,4 +373,29 @@ async fn a_change_of_mind_survives_a_death_at_every_write() {
         .converges(|scene| ends(scene, "FailedOver", 3, "east"))
         .run()
         .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn zz_timing() {
+    let t = std::time::Instant::now();
+    let defs = definitions();
+    println!("defs {:?}", t.elapsed());
+    let cluster = Cluster::embedded();
+    cluster.install(&defs).await;
+    println!("install {:?}", t.elapsed());
+    let mut stage = Stage::over(&cluster, Names::fixed(), Stores::default());
+    stage.spaces().await;
+    stage.furnish().await;
+    println!("furnish {:?}", t.elapsed());
+    stage.start_spokes();
+    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    println!("5 s of spokes {:?}", t.elapsed());
+    stage.start_hub();
+    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    println!("5 s of hub {:?}", t.elapsed());
+    stage.protect(|_| {}).await;
+    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    println!("5 s of deploy {:?}", t.elapsed());
+    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    println!("5 s of quiet {:?}", t.elapsed());
 }

@@ -5,7 +5,7 @@ use kube::api::DeleteParams;
 use lifeboat_api::annotations;
 use lifeboat_hub::drpc::world::GroupWords as _;
 use lifeboat_hub::words::Words as _;
-use lifeboat_testbed::{Cluster, on_both};
+use lifeboat_testbed::on_both;
 use serde_json::json;
 
 fn yes(reason: &str) -> (String, String) {

@@ -1,0 +1,167 @@
+//! What is refused, and what is marked before anything is done.
+
+use super::{Changes as _, check, deployed, edit, new};
+use lifeboat_hub::drpc::decide::decide;
+use lifeboat_hub::drpc::world::World;
+use serde_json::json;
+
+#[track_caller]
+fn refused(change: impl FnOnce(&mut World), reason: &str) {
+    let world = deployed().with(change);
+    check(&world, &format!("wait {reason} | Deployed/-"));
+    let status = decide(&world, super::now()).status.unwrap();
+    let available = status.conditions.iter().find(|one| one.type_ == "Available").unwrap();
+    assert_eq!(available.status, "False");
+    assert!(!available.message.is_empty());
+}
+
+#[test]
+fn a_placement_must_be_one_and_left_to_us() {
+    refused(|world| world.placement = None, "PlacementMissing");
+    refused(
+        |world| {
+            world.rule = Some(super::read(
+                json!({ "metadata": { "name": "web" }, "spec": { "schedulerName": "ramen", "clusterReplicas": 1 } }),
+            ));
+        },
+        "Invalid",
+    );
+    for text in ["false", ""] {
+        refused(
+            |world| {
+                edit(world.placement.as_mut().unwrap(), |one| {
+                    let notes = one.metadata.annotations.as_mut().unwrap();
+                    let key = "cluster.open-cluster-management.io/experimental-scheduling-disable";
+                    notes.remove(key);
+                    if !text.is_empty() {
+                        notes.insert(key.into(), text.into());
+                    }
+                });
+            },
+            "Invalid",
+        );
+    }
+    for number in [None, Some(0), Some(2)] {
+        refused(
+            |world| edit(world.placement.as_mut().unwrap(), |one| one.spec.number_of_clusters = number),
+            "Invalid",
+        );
+    }
+    refused(
+        |world| edit(&mut world.drpc, |drpc| drpc.spec.placement_ref.namespace = Some("other".into())),
+        "Invalid",
+    );
+}
+
+#[test]
+fn a_rule_must_name_our_scheduler_and_one_cluster() {
+    for (scheduler, replicas) in [("default", 1), ("ramen", 2)] {
+        refused(
+            |world| {
+                world.placement = None;
+                let spec = json!({ "schedulerName": scheduler, "clusterReplicas": replicas });
+                world.rule = Some(super::read(json!({ "metadata": { "name": "web" }, "spec": spec })));
+            },
+            "Invalid",
+        );
+    }
+}
+
+#[test]
+fn what_is_not_served_is_refused() {
+    let asked = [
+        json!({ "dryRun": true }),
+        json!({ "protectedNamespaces": ["a"] }),
+        json!({ "kubeObjectProtection": { "recipeRef": { "name": "r" } } }),
+        json!({ "kubeObjectProtection": {} }),
+    ];
+    for spec in asked {
+        check(&deployed().asks(spec), "wait Unsupported | Deployed/-");
+    }
+    refused(
+        |world| {
+            edit(&mut world.drpc, |drpc| {
+                drpc.metadata
+                    .labels
+                    .as_mut()
+                    .unwrap()
+                    .insert("ramendr.openshift.io/global-vgr".into(), "g".into());
+            });
+        },
+        "Unsupported",
+    );
+}
+
+#[test]
+fn a_policy_must_be_there_and_validated() {
+    refused(|world| world.policy = None, "PolicyNotReady");
+    refused(|world| edit(world.policy.as_mut().unwrap(), |policy| policy.status = None), "PolicyNotReady");
+    refused(
+        |world| {
+            edit(world.policy.as_mut().unwrap(), |policy| {
+                policy.status.as_mut().unwrap().conditions[0].status = "False".into();
+            });
+        },
+        "PolicyNotReady",
+    );
+    refused(
+        |world| {
+            edit(world.policy.as_mut().unwrap(), |policy| {
+                policy.metadata.deletion_timestamp =
+                    Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(super::now()));
+            });
+        },
+        "PolicyNotReady",
+    );
+    refused(
+        |world| edit(world.policy.as_mut().unwrap(), |policy| policy.spec.dr_clusters.push("north".into())),
+        "Invalid",
+    );
+}
+
+#[test]
+fn clusters_must_be_the_policys() {
+    for spec in [
+        json!({ "preferredCluster": null }),
+        json!({ "preferredCluster": "" }),
+        json!({ "preferredCluster": "eas" }),
+        json!({ "action": "Failover" }),
+        json!({ "action": "Failover", "failoverCluster": "east-1" }),
+    ] {
+        check(&deployed().asks(spec), "wait Invalid | Deployed/-");
+    }
+}
+
+#[test]
+fn what_belongs_to_another_is_left_alone() {
+    refused(
+        |world| {
+            edit(world.placement.as_mut().unwrap(), |one| {
+                let notes = one.metadata.annotations.as_mut().unwrap();
+                notes.insert("drplacementcontrol.ramendr.openshift.io/drpc-name".into(), "other".into());
+            });
+        },
+        "Conflict",
+    );
+    refused(
+        |world| {
+            edit(world.sites.get_mut("west").unwrap().work.as_mut().unwrap(), |work| {
+                let notes = work.metadata.annotations.as_mut().unwrap();
+                notes.insert("drplacementcontrol.ramendr.openshift.io/drpc-namespace".into(), "bank".into());
+            });
+        },
+        "Conflict",
+    );
+}
+
+#[test]
+fn everything_is_marked_first() {
+    check(&new().with(|world| edit(&mut world.drpc, |drpc| drpc.metadata.finalizers = None)), "Own");
+    check(&new().with(|world| edit(&mut world.drpc, |drpc| drpc.metadata.labels = None)), "Own");
+    check(&new().with(|world| edit(&mut world.drpc, |drpc| drpc.metadata.owner_references = None)), "Own");
+    check(
+        &new().with(|world| edit(world.placement.as_mut().unwrap(), |one| one.metadata.finalizers = None)),
+        "OwnPlacement",
+    );
+    check(&new().with(|world| world.sites.get_mut("west").unwrap().view = None), "Watch west");
+}

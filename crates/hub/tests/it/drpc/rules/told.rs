@@ -1,0 +1,119 @@
+//! What people are told, and what an action would cost.
+
+use super::{Changes as _, deployed, edit, now};
+use jiff::Timestamp;
+use lifeboat_api::ramen::DRPlacementControlStatus;
+use lifeboat_hub::drpc::commission::Act;
+use lifeboat_hub::drpc::decide::{Wish, decide};
+use lifeboat_hub::drpc::plan::{Loss, plan};
+use lifeboat_hub::drpc::world::World;
+use serde_json::json;
+
+fn told(world: &World) -> DRPlacementControlStatus {
+    decide(world, now()).status.unwrap()
+}
+
+fn condition(world: &World, type_: &str) -> (String, String) {
+    let status = told(world);
+    let one = status.conditions.iter().find(|one| one.type_ == type_).unwrap();
+    (one.status.clone(), one.reason.clone())
+}
+
+fn pair(status: &str, reason: &str) -> (String, String) {
+    (status.to_owned(), reason.to_owned())
+}
+
+#[test]
+fn protected_means_that_all_of_it_is() {
+    let check =
+        |world: World, expected: (String, String)| assert_eq!(condition(&world, "Protected"), expected);
+    check(deployed(), pair("True", "Protected"));
+    check(deployed().silent("east"), pair("Unknown", "Unknown"));
+    for type_ in ["ClusterDataReady", "DataReady", "DataProtected", "ClusterDataProtected"] {
+        let lacking = deployed().shows("east", |group| {
+            let conditions = &mut group.status.as_mut().unwrap().conditions;
+            conditions
+                .iter_mut()
+                .filter(|one| one.type_ == type_)
+                .for_each(|one| one.status = "False".into());
+        });
+        check(lacking, pair("False", "Progressing"));
+    }
+    // A mirror is always a little behind.
+    let mirroring = deployed().shows("east", |group| {
+        let conditions = &mut group.status.as_mut().unwrap().conditions;
+        let protected = conditions.iter_mut().find(|one| one.type_ == "DataProtected").unwrap();
+        (protected.status, protected.reason) = ("False".into(), "Replicating".into());
+    });
+    check(mirroring, pair("True", "Protected"));
+    let unsynced = |claims: serde_json::Value| {
+        deployed().shows("east", |group| {
+            let status = group.status.as_mut().unwrap();
+            status.last_group_sync_time = None;
+            status.protected_pvcs = serde_json::from_value(claims).unwrap();
+        })
+    };
+    check(unsynced(json!([{ "name": "data" }])), pair("False", "Progressing"));
+    check(unsynced(json!([])), pair("True", "Protected"));
+    let failing = deployed().silent("east").asks(json!({ "action": "Failover", "failoverCluster": "west" }));
+    check(failing, pair("False", "Progressing"));
+}
+
+#[test]
+fn an_action_has_one_beginning() {
+    let failing = deployed().silent("east").asks(json!({ "action": "Failover", "failoverCluster": "west" }));
+    let begun = told(&failing).action_start_time.unwrap();
+    let later = failing.with(|world| {
+        let before = told(world);
+        edit(&mut world.drpc, |drpc| drpc.status = Some(before));
+    });
+    let after: Timestamp = "2030-01-01T13:00:00Z".parse().unwrap();
+    let status = decide(&later, after).status.unwrap();
+    assert_eq!(status.action_start_time.unwrap(), begun);
+}
+
+#[test]
+fn a_second_look_says_the_same() {
+    for world in [
+        deployed(),
+        deployed().silent("west"),
+        deployed().asks(json!({ "dryRun": true })),
+        deployed().silent("west").asks(json!({ "action": "Relocate", "preferredCluster": "west" })),
+    ] {
+        let first = told(&world);
+        let again = world.with(|world| edit(&mut world.drpc, |drpc| drpc.status = Some(first.clone())));
+        let later: Timestamp = "2030-01-01T13:00:00Z".parse().unwrap();
+        assert_eq!(decide(&again, later).status, Some(first));
+    }
+}
+
+#[test]
+fn a_wait_counts_from_its_beginning() {
+    let world = deployed().silent("west");
+    let first = told(&world);
+    assert_eq!(first.blockers[0].reason, "ClusterSilent");
+    assert!(first.blockers[0].since.is_some());
+}
+
+#[test]
+fn a_plan_says_what_would_be_lost_and_what_is_in_the_way() {
+    let to = |act: Act, target: &str| Wish { act, target: target.to_owned() };
+    let failover = plan(&deployed().silent("east"), &to(Act::Failover, "west"), now());
+    assert_eq!(failover.loses, Loss::AtMostSeconds(120));
+    assert_eq!(failover.from.as_deref(), Some("east"));
+    assert!(failover.blockers.is_empty() && failover.steps.len() == 4, "{failover:?}");
+    let unknown =
+        deployed().shows("east", |group| group.status.as_mut().unwrap().last_group_sync_time = None);
+    assert_eq!(plan(&unknown, &to(Act::Failover, "west"), now()).loses, Loss::Unknown);
+    let tomorrow = deployed().shows("east", |group| {
+        let time = "2031-01-01T00:00:00Z".parse().unwrap();
+        group.status.as_mut().unwrap().last_group_sync_time =
+            Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(time));
+    });
+    assert_eq!(plan(&tomorrow, &to(Act::Failover, "west"), now()).loses, Loss::Unknown);
+    let relocation = plan(&deployed().silent("west"), &to(Act::Relocate, "west"), now());
+    assert_eq!(relocation.loses, Loss::Nothing);
+    assert_eq!(relocation.blockers[0].reason, "ClusterSilent");
+    assert_eq!(plan(&deployed(), &to(Act::Failover, "north"), now()).blockers[0].reason, "Invalid");
+    assert_eq!(plan(&deployed(), &to(Act::Failover, "east"), now()).loses, Loss::Nothing);
+}
