@@ -47,17 +47,24 @@ pub fn write(args: &WriteArgs) -> anyhow::Result<()> {
         let clock = Clock::system();
         let mut tick = tokio::time::interval(Duration::from_millis(args.every.max(1)));
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        let mut last = 0;
         loop {
             tokio::select! {
                 biased;
-                () = stop.cancelled() => return Ok(()),
-                () = &mut signals => return Ok(()),
+                () = stop.cancelled() => break,
+                () = &mut signals => break,
                 _ = tick.tick() => {}
             }
-            log.append(clock.now().as_millisecond()).context("writing a record")?;
+            last = log.append(clock.now().as_millisecond()).context("writing a record")?;
         }
+        // Nobody may be there to read it.
+        let _ = say(&format!("{LAST}{last}\n"));
+        Ok(())
     })
 }
+
+/// What a writer that was stopped says last, before the number of its last record.
+pub const LAST: &str = "last record ";
 
 /// Options of `lifeboat check-records`.
 #[derive(clap::Args)]

@@ -6,6 +6,7 @@ mod binder;
 mod cluster;
 mod completion;
 mod crds;
+mod demo;
 mod demo_records;
 mod doctor;
 mod explain;
@@ -43,6 +44,8 @@ struct Cli {
 enum Command {
     /// Start embedded clusters on this machine and leave them running for kubectl.
     Up(up::Args),
+    /// Lose a cluster and come back: the whole of Lifeboat on this machine, proved by counting records.
+    Demo(demo::Args),
     /// Bind claims to volumes in a cluster, in the place of kube-controller-manager's own binder.
     Binder(binder::Args),
     /// Serve node storage to TopoLVM's clients and to our own, on a unix socket.
@@ -97,6 +100,7 @@ fn main() -> ExitCode {
     let done = |()| ExitCode::SUCCESS;
     let result = match parse().command {
         Command::Up(args) => up::run(args).map(done),
+        Command::Demo(args) => demo::run(&args),
         Command::Binder(args) => binder::run(&args).map(done),
         Command::Lvmd(args) => lvmd::run(&args).map(done),
         Command::Node(args) => node::run(&args).map(done),
