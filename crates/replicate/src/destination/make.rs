@@ -143,10 +143,15 @@ pub fn is_right_slice(world: &World, receiver: &ReplicationDestination, has: &En
     of(has) == of(&wanted)
 }
 
-/// What the image of a copy is called: by when it was cut, so that it is the same after a restart.
+/// What the image of a copy is called: by when it was cut and what it is a copy of, so that it is the same after a restart and no other's.
 pub fn image_name(receiver: &ReplicationDestination, completed: &Completed) -> String {
     let at = completed.cut.to_zoned(TimeZone::UTC).strftime("%Y%m%d%H%M%S%3f").to_string();
-    format!("volsync-{}-dst-{at}", receiver.name())
+    format!("volsync-{}-dst-{at}-{:08x}", receiver.name(), fold(&completed.generation))
+}
+
+/// A name folded into a number (FNV-1a).
+fn fold(name: &str) -> u32 {
+    name.bytes().fold(0x811c_9dc5, |number, byte| (number ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 /// The image of a copy. Nobody owns it: an image that somebody keeps outlives its receiver.

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::Patch;
 use lifeboat_api::annotations;
+use lifeboat_api::conditions::volsync as words;
 use lifeboat_api::volsync::{ReplicationSource, ReplicationSourceStatus};
 use lifeboat_engine::{Class, Controller, EffectError, ObjectKey, Trouble};
 use lifeboat_lvm::{Access, AccessMode, Error, Snapshot};
@@ -80,7 +81,7 @@ impl Senders {
         };
         // Before the snapshot begins: what was written until now is in it.
         let cut = ground.clock.now();
-        let generation = format!("{}-{}", source.uid(), cut.as_nanosecond());
+        let generation = fresh(source, cut);
         let wanted = Snapshot {
             name: cut_name(source.uid()),
             class: here.class.clone(),
@@ -154,6 +155,16 @@ impl Senders {
             }
         };
         self.ground.change(class, "removing the snapshot that was sent", work).await
+    }
+}
+
+/// A name that no other state of the volume has, even where the clock stands still.
+fn fresh(source: &ReplicationSource, cut: Timestamp) -> String {
+    let name = format!("{}-{}", source.uid(), cut.as_nanosecond());
+    let last = source.status.as_ref().and_then(|status| status.external.get(words::EXTERNAL_GENERATION));
+    match last {
+        Some(last) if last.starts_with(&name) => format!("{last}+"),
+        _ => name,
     }
 }
 

@@ -4,6 +4,7 @@
 mod crash;
 mod link;
 mod roles;
+mod rules;
 mod site;
 mod stories;
 
