@@ -125,7 +125,15 @@ impl Survey {
         match self {
             Self::NotYet(why) => Err(why.clone()),
             Self::Known(known) if known.unseen.is_empty() => Ok(known),
-            Self::Known(known) => Err(format!("has not shown {} yet", known.unseen.join(", "))),
+            // One sentence for as long as it lasts, however many are still to come.
+            Self::Known(known) => {
+                let failed: Vec<&str> =
+                    known.unseen.iter().filter(|one| one.contains('(')).map(String::as_str).collect();
+                Err(match failed.is_empty() {
+                    true => "has not shown all classes of its survey yet".to_owned(),
+                    false => format!("cannot show {}", failed.join(", ")),
+                })
+            }
         }
     }
 }

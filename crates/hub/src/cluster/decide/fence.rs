@@ -163,7 +163,7 @@ fn ways(world: &World, peer: &str, known: &Known) -> Result<Vec<Means>, Wait> {
 }
 
 fn put_up(world: &World, standing: &[Standing<'_>], plan: &mut Plan) -> Said {
-    let left = if standing.is_empty() { Holds::True } else { Holds::False };
+    // What is about to be sent may stand before this process lives to say so.
     let stuck = |plan: &mut Plan, wait: Wait| {
         let reason = match wait {
             Wait::PeerUnsurveyed(_) | Wait::OldFenceGoing(_) | Wait::FenceUnconfirmed(_) => {
@@ -171,6 +171,8 @@ fn put_up(world: &World, standing: &[Standing<'_>], plan: &mut Plan) -> Said {
             }
             _ => words::REASON_FENCE_ERROR,
         };
+        let sends = plan.effects.iter().any(|effect| matches!(effect, Effect::Send(_)));
+        let left = if standing.is_empty() && !sends { Holds::True } else { Holds::False };
         let sentence = wait.to_string();
         plan.waits.push(wait);
         said(DRClusterPhase::Fencing, (Holds::False, reason), (left, reason), sentence)
