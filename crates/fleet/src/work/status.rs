@@ -135,6 +135,10 @@ fn available(conditions: &mut Vec<Condition>, item: &Item, set: Conditions) {
         (None, _) => {
             (Holds::Unknown, words::REASON_INCOMPLETE_META, "Resource meta is incomplete".to_owned())
         }
+        (Some(_), _) if !item.carried => {
+            let why = "Failed to fetch resource: this agent does not look at kinds that it does not carry";
+            (Holds::Unknown, words::REASON_FETCHING_FAILED, why.to_owned())
+        }
         (Some(_), Seen::NotYet) => return,
         (Some(_), Seen::Failing(why)) => {
             (Holds::Unknown, words::REASON_FETCHING_FAILED, format!("Failed to fetch resource: {why}"))
@@ -160,7 +164,8 @@ fn work_applied(conditions: &mut Vec<Condition>, manifests: &[ManifestCondition]
     let (holds, reason, message) = match said.find(|condition| !holds(condition)) {
         None => (Holds::True, words::REASON_APPLIED_WORK_COMPLETE, "Apply manifest work complete".to_owned()),
         Some(first) => {
-            let message = format!("Failed to apply manifest work: {}", first.message);
+            let why = first.message.strip_prefix("Failed to apply manifest: ").unwrap_or(&first.message);
+            let message = format!("Failed to apply manifest work: {why}");
             (Holds::False, words::REASON_APPLIED_WORK_FAILED, message)
         }
     };
@@ -173,7 +178,9 @@ fn work_available(conditions: &mut Vec<Condition>, manifests: &[ManifestConditio
         said.filter(|condition| condition.status == wanted.as_str()).count()
     };
     let all = manifests.len();
-    let (absent, unknown) = (count(Holds::False), count(Holds::Unknown));
+    let absent = count(Holds::False);
+    // What nothing is said about is not known either.
+    let unknown = all - absent - count(Holds::True);
     let (holds, reason, message) = match (absent, unknown) {
         (1.., _) => (
             Holds::False,
@@ -185,7 +192,7 @@ fn work_available(conditions: &mut Vec<Condition>, manifests: &[ManifestConditio
             words::REASON_RESOURCES_UNKNOWN,
             format!("{unknown} of {all} resources have unknown status"),
         ),
-        (0, 0) if count(Holds::True) == 0 => {
+        (0, 0) if all == 0 => {
             (Holds::Unknown, words::REASON_RESOURCES_UNKNOWN, "cannot get any available resource ".to_owned())
         }
         (0, 0) => (Holds::True, words::REASON_RESOURCES_AVAILABLE, "All resources are available".to_owned()),

@@ -151,6 +151,12 @@ on_both!(
         check(3, "Apply manifest complete");
         check(4, &format!("namespaces {later:?} not found"));
         check(5, "the manifest names no object");
+        assert_eq!(
+            said(&told, "Available").unwrap(),
+            ("False".to_owned(), "ResourcesNotAvailable".to_owned())
+        );
+        let pod = &manifests(&told)[0].conditions;
+        assert_eq!(find(pod, "Available").unwrap().status, "Unknown", "nobody looked");
 
         crate::things::make(
             &kube::Api::all(cluster.client()),
