@@ -3,6 +3,7 @@
 mod addresses;
 mod crash;
 mod fences;
+mod keys;
 mod modes;
 mod plain;
 pub mod player;
