@@ -51,21 +51,21 @@ impl EffectError {
     /// What was tried and every cause below it, in one line.
     pub fn sentence(&self) -> String {
         let mut sentence = self.tried.clone();
-        let mut cause = StdError::source(self);
-        while let Some(error) = cause {
-            // An API error's own words, not how the client wraps them.
-            match error.downcast_ref::<kube::Error>() {
-                Some(kube::Error::Api(status)) => {
-                    let _ = write!(sentence, ": {}", status.message);
-                    break;
-                }
-                _ => {
-                    let _ = write!(sentence, ": {error}");
-                }
-            }
-            cause = error.source();
+        if let Some(cause) = StdError::source(self) {
+            let _ = write!(sentence, ": {}", told(cause));
         }
         sentence
+    }
+}
+
+/// An error and every cause below it, in one line; of an API error its own words, not how the client wraps them.
+pub(crate) fn told(error: &(dyn StdError + 'static)) -> String {
+    if let Some(kube::Error::Api(status)) = error.downcast_ref::<kube::Error>() {
+        return status.message.clone();
+    }
+    match error.source() {
+        Some(cause) => format!("{error}: {}", told(cause)),
+        None => error.to_string(),
     }
 }
 

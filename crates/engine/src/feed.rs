@@ -10,6 +10,7 @@
 //! event ever be lost, that is how long the loss can last.
 
 use crate::cache::{Cache, ObjectKey, lean, parse_version};
+use crate::error::told;
 use crate::metrics::Metrics;
 use crate::queue::Backoff;
 use futures::StreamExt;
@@ -227,7 +228,7 @@ where
                 Ended::Failed(error) => {
                     failures += 1;
                     self.metrics.feed_failed(&kind);
-                    tracing::warn!(kind, failures, %error, "watching failed");
+                    tracing::warn!(kind, failures, error = told(&error), "watching failed");
                     Some(self.settings.backoff.after(failures))
                 }
             };
