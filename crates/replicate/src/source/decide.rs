@@ -228,14 +228,13 @@ fn due(world: &World, now: Timestamp) -> Result<Option<Timestamp>, Wait> {
         let echoed = shown.and_then(|status| status.external.get(words::EXTERNAL_ECHO)) == Some(&manual);
         return if done && echoed { Err(Wait::Manual) } else { Ok(None) };
     }
+    let schedule = trigger.schedule.as_deref().map(Schedule::parse).transpose();
+    let schedule = schedule.map_err(|error| Wait::Schedule(error.to_string()))?;
     let Some(last) = last_cut(shown) else { return Ok(None) };
-    let next = match &trigger.schedule {
-        Some(line) => {
-            let schedule = Schedule::parse(line).map_err(|error| Wait::Schedule(error.to_string()))?;
-            schedule
-                .after(last)
-                .ok_or_else(|| Wait::Schedule(format!("the schedule {line:?} never comes")))?
-        }
+    let next = match schedule {
+        Some(schedule) => schedule.after(last).ok_or_else(|| {
+            Wait::Schedule("the schedule names a day that never comes: correct it".to_owned())
+        })?,
         None => last.checked_add(ALWAYS).unwrap_or(last),
     };
     Ok(Some(next).filter(|next| *next > now))

@@ -1,7 +1,7 @@
 //! A whole group: protected on east, failed over to west, and moved home, with the real protector on both sides.
 
 use crate::site::*;
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use lifeboat_api::ramen::VolumeReplicationGroup;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 async fn protect(site: &Site, name: &str, store: &Path) -> Task {
     let client = site.cluster.client();
     let text = format!(
-        "s3StoreProfiles:\n- s3ProfileName: shared\n  s3Bucket: bucket\n  s3CompatibleEndpoint: file://{}\n  s3Region: r\n",
+        "s3StoreProfiles:\n- s3ProfileName: shared\n  s3Bucket: bucket\n  s3CompatibleEndpoint: file://{}\n  s3Region: r\n  s3SecretRef:\n    name: s3\n",
         store.display()
     );
     let configs: Api<ConfigMap> = Api::namespaced(client.clone(), SPACE);
@@ -30,6 +30,9 @@ async fn protect(site: &Site, name: &str, store: &Path) -> Task {
         json!({"metadata": {"name": CONFIG_MAP, "namespace": SPACE}, "data": {CONFIG_KEY: text}}),
     )
     .await;
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), SPACE);
+    let keys = json!({"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "word"});
+    create(secrets, json!({"metadata": {"name": "s3", "namespace": SPACE}, "stringData": keys})).await;
     let setup = Setup { namespace: SPACE.to_owned(), cluster: name.to_owned(), only: Some(SPACE.to_owned()) };
     let (clock, known) = (site.cluster.clock(), kinds(&client).await.unwrap());
     let ledger = Arc::new(Stores::new(clock.clone()));
