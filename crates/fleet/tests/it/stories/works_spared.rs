@@ -1,11 +1,11 @@
 //! What an agent leaves alone: what it is told to, what it did not make, and what is not its own.
 
-use crate::things::{Own, config_map, make, work};
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use crate::things::{Own, accepted, config_map, definitions, hub, is_done, make, namespace, serve, work};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use lifeboat_api::work::ManifestWork;
 use lifeboat_engine::conditions::find;
-use lifeboat_testbed::on_both;
+use lifeboat_testbed::{Cluster, on_both};
 use serde_json::{Value, json};
 
 fn map(value: Value) -> ConfigMap {
@@ -156,11 +156,10 @@ on_both!(
     async fn a_longer_name_is_another_cluster(cluster: &Cluster) {
         let own = Own::new(cluster).await;
         let other = format!("{}-1", own.name);
-        let namespaces = kube::Api::all(cluster.client());
+        let namespaces = Api::all(cluster.client());
         let named = kube::api::ObjectMeta { name: Some(other.clone()), ..Default::default() };
-        make(&namespaces, &k8s_openapi::api::core::v1::Namespace { metadata: named, ..Default::default() })
-            .await;
-        let works: kube::Api<ManifestWork> = kube::Api::namespaced(cluster.client(), &other);
+        make(&namespaces, &Namespace { metadata: named, ..Default::default() }).await;
+        let works: Api<ManifestWork> = Api::namespaced(cluster.client(), &other);
         make(&works, &work(&other, "shop", &[config_map(&own.app, "theirs", "1")])).await;
         own.done(&own.work("shop", &[config_map(&own.app, "ours", "1")])).await;
         assert!(own.of::<ConfigMap>().get_opt("theirs").await.unwrap().is_none());
@@ -168,3 +167,37 @@ on_both!(
         own.delete("shop").await;
     }
 );
+
+/// A hub that was restored from an old copy has forgotten a work: its objects stay, and belong to the work again when it is made again.
+#[tokio::test(start_paused = true)]
+async fn a_forgotten_work_loses_nothing_and_is_taken_up_again() {
+    let (main, east) = (Cluster::embedded(), Cluster::embedded());
+    main.install(&definitions()).await;
+    east.install(&definitions()).await;
+    make(&Api::all(main.client()), &accepted("east")).await;
+    let _hub = hub(&main);
+    let agent = serve(main.client(), &east, east.client(), "east");
+    let namespaces: Api<Namespace> = Api::all(main.client());
+    main.until(&namespaces, "east", |namespace| namespace.is_some()).await;
+    let works: Api<ManifestWork> = Api::namespaced(main.client(), "east");
+    let wanted = work("east", "shop", &[namespace("shop"), config_map("shop", "a", "1")]);
+    make(&works, &wanted).await;
+    main.until(&works, "shop", is_done).await;
+    let maps: Api<ConfigMap> = Api::namespaced(east.client(), "shop");
+    let uid = maps.get("a").await.unwrap().metadata.uid;
+
+    agent.kill().await.unwrap();
+    let free = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    works.patch("shop", &PatchParams::default(), &free).await.unwrap();
+    works.delete("shop", &DeleteParams::default()).await.unwrap();
+    let _again = serve(main.client(), &east, east.client(), "east");
+    tokio::time::sleep(std::time::Duration::from_secs(3 * 60 * 60)).await;
+    assert_eq!(maps.get("a").await.unwrap().metadata.uid, uid, "what the hub forgot stays");
+
+    make(&works, &wanted).await;
+    main.until(&works, "shop", is_done).await;
+    assert_eq!(maps.get("a").await.unwrap().metadata.uid, uid);
+    works.delete("shop", &DeleteParams::default()).await.unwrap();
+    main.until(&works, "shop", |work| work.is_none()).await;
+    assert!(maps.get_opt("a").await.unwrap().is_none());
+}
