@@ -8,7 +8,7 @@ use lifeboat_api::ramen::VolumeReplicationGroup;
 use lifeboat_engine::{Clock, ObjectKey};
 use lifeboat_records as records;
 use lifeboat_records::{ClusterId, Epoch, Error, Found, Group, RecordId};
-use lifeboat_store::{Objects, S3Store, Secret, Store as Place};
+use lifeboat_store::{Bucket, Objects, Patience, S3Store, Secret, Store as Place};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -91,7 +91,10 @@ fn open(store: &Store) -> Result<Objects, String> {
         ca_bundle,
         ..S3Store::default()
     };
-    Objects::open(&Place::S3(bucket)).map_err(|error| error.to_string())
+    // The controller asks again by itself; and a dead store must not hold up what the others have to say.
+    let patience = Patience { attempts: 3, ..Patience::default() };
+    let bucket = Bucket::open(&bucket, patience).map_err(|error| error.to_string())?;
+    Ok(Objects::Bucket(Box::new(bucket)))
 }
 
 fn failed(error: Error) -> LedgerError {

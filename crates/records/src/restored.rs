@@ -59,6 +59,8 @@ pub fn volume(
     let Some(csi) = &mut spec.csi else { return volume };
     if let Some(handle) = handle {
         csi.volume_handle = handle;
+        // Another volume on other disks: the nodes that reach the one over there are not here.
+        spec.node_affinity = None;
     }
     if let Some(class) = class {
         localise(csi, class, sharing);

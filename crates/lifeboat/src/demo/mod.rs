@@ -24,6 +24,9 @@ use story::Story;
     after_help = "Exit code: 0 every promise was kept, 1 the demo could not be played to its end, 2 wrong usage, 3 a promise was broken."
 )]
 pub struct Args {
+    /// How volumes get to the other cluster.
+    #[arg(long, value_name = "WAY", default_value = "volsync")]
+    storage: Way,
     /// Leave the clusters running at the end, for kubectl.
     #[arg(long)]
     keep: bool,
@@ -33,6 +36,38 @@ pub struct Args {
     /// How to print it.
     #[arg(long, short, value_name = "FORMAT", default_value = "text")]
     output: Format,
+}
+
+/// What a reader should know.
+const OPENING: &str = "Three clusters on this machine: hub, east and west. Each has an API server, its own controllers and its own disks, which";
+
+/// How volumes get to the other cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Way {
+    /// A mover copies snapshots: ReplicationSource and ReplicationDestination.
+    Volsync,
+    /// The storage mirrors volumes: VolumeReplication.
+    Volrep,
+}
+
+impl Way {
+    fn class(self) -> &'static str {
+        match self {
+            Self::Volsync => storage::CLASS,
+            Self::Volrep => storage::MIRRORED,
+        }
+    }
+
+    fn told(self) -> &'static str {
+        match self {
+            Self::Volsync => {
+                "are folders; east and west have an object store each. A mover copies snapshots of volumes over an encrypted stream."
+            }
+            Self::Volrep => {
+                "are folders; east and west have an object store each. The storage mirrors volumes over an encrypted stream."
+            }
+        }
+    }
 }
 
 /// Plays the demo.
@@ -52,15 +87,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             bare: false,
             lease_seconds: 2,
         };
-        narrator.tell("Three clusters on this machine: hub, east and west. Each has an API server, its own controllers and its own disks, which");
-        narrator.tell("are folders; east and west have an object store each. Volumes are copied by the mover, over an encrypted stream.");
+        narrator.tell(OPENING);
+        narrator.tell(args.storage.told());
         let begun = narrator.step("starting the clusters");
         let mut fleet = Fleet::start(plan).await?;
         let kubeconfig = home.join("kubeconfig");
         fleet.write_kubeconfig(&kubeconfig)?;
         narrator.done(begun, &format!("they answer; KUBECONFIG={}", kubeconfig.display()));
         let told = tokio::select! {
-            told = tell(&mut fleet, &mut narrator) => told,
+            told = tell(&mut fleet, &mut narrator, args.storage) => told,
             stopped = interrupted() => stopped.and_then(|()| Err(anyhow::anyhow!("it was interrupted"))),
         };
         match &told {
@@ -82,6 +117,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-async fn tell(fleet: &mut Fleet, narrator: &mut Narrator) -> anyhow::Result<()> {
-    Story::new(fleet, narrator, storage::CLASS).await?.tell().await
+async fn tell(fleet: &mut Fleet, narrator: &mut Narrator, way: Way) -> anyhow::Result<()> {
+    Story::new(fleet, narrator, way.class()).await?.tell().await
 }

@@ -68,8 +68,9 @@ impl<'a> Story<'a> {
         self.protect().await?;
         let claimed = self.first_copy().await?;
         let (before, claimed) = self.kill(claimed).await?;
+        let since = Timestamp::now();
         self.failover(&before, claimed).await?;
-        self.revive().await?;
+        self.revive(since).await?;
         self.relocate().await
     }
 
@@ -178,7 +179,7 @@ impl<'a> Story<'a> {
             if now >= from + 1_000 / EVERY_MS {
                 Ok(())
             } else {
-                Err(format!("the writer goes on: record {now}"))
+                Err("the writer goes on, so that there is something to lose".to_owned())
             }
         })
         .await?;
@@ -252,9 +253,9 @@ impl<'a> Story<'a> {
         Ok(())
     }
 
-    async fn revive(&mut self) -> anyhow::Result<()> {
+    /// Brings east back, and waits until it has a copy of what west wrote since the failover.
+    async fn revive(&mut self, since: Timestamp) -> anyhow::Result<()> {
         let begun = self.narrator.step("bringing east back");
-        let since = Timestamp::now();
         tokio::task::block_in_place(|| self.fleet.revive("east"))?;
         let cut = self.protected(Some(since)).await.context("waiting until west's data is safe on east")?;
         let found = format!("east gave up its role and receives from west; safe up to {}", clock(cut));

@@ -19,6 +19,8 @@ pub enum Part {
     Storage,
     /// Copies volumes between clusters, in the place of VolSync. Needs the storage.
     Mover,
+    /// Mirrors volumes between two clusters, behind VolumeReplication. Needs the storage.
+    Mirror,
     /// Starts the pods of Deployments as processes of this machine. Needs the storage.
     Runner,
     /// Protects applications' volumes.
@@ -32,8 +34,16 @@ pub enum Part {
 }
 
 /// What runs in members of a fleet.
-const MEMBER: [Part; 7] =
-    [Part::Binder, Part::Storage, Part::Mover, Part::Runner, Part::Protector, Part::Store, Part::Agent];
+const MEMBER: [Part; 8] = [
+    Part::Binder,
+    Part::Storage,
+    Part::Mover,
+    Part::Mirror,
+    Part::Runner,
+    Part::Protector,
+    Part::Store,
+    Part::Agent,
+];
 
 /// An object store of a site.
 #[derive(Clone)]
@@ -42,6 +52,19 @@ pub struct Store {
     pub address: SocketAddr,
     /// Who may come in.
     pub credentials: Credentials,
+}
+
+/// The mirrors of two members.
+#[derive(Clone)]
+pub struct MirrorPair {
+    /// Where this one listens.
+    pub listen: SocketAddr,
+    /// Where the other does.
+    pub peer: SocketAddr,
+    /// The key that they share.
+    pub key: String,
+    /// What they call their relation.
+    pub relation: String,
 }
 
 /// How a member gets to its hub.
@@ -64,6 +87,8 @@ pub struct Surroundings {
     pub parts: BTreeSet<Part>,
     /// Its object store.
     pub store: Option<Store>,
+    /// Its mirror, where there is one other member.
+    pub mirror: Option<MirrorPair>,
     /// The hub.
     pub hub: Option<ToHub>,
     /// The other members.
@@ -153,7 +178,8 @@ impl Fleet {
     /// Tells every cluster who the others are.
     fn introduce(&mut self) -> anyhow::Result<()> {
         let hub = self.plan.hub.clone();
-        let keys = self.keys()?;
+        let keys = Credentials { access_key: "lifeboat".to_owned(), secret_key: self.secret("store-key")? };
+        let mirrors = self.mirrors()?;
         for site in &self.sites {
             let is_hub = hub.as_ref() == Some(&site.name);
             let wanted: BTreeSet<Part> = if is_hub { [Part::Hub].into() } else { MEMBER.into() };
@@ -180,6 +206,7 @@ impl Fleet {
                 home: self.plan.home.join(&site.name),
                 parts,
                 store,
+                mirror: mirrors.get(&site.name).cloned(),
                 hub: to_hub,
                 peers: others.map(Site::door).collect::<anyhow::Result<_>>()?,
                 lease_seconds: self.plan.lease_seconds,
@@ -194,20 +221,29 @@ impl Fleet {
         Ok(Box::new(move |client| Box::pin(managed::work(client, around))))
     }
 
-    /// Keys to the stores, the same for as long as the fleet is kept.
-    fn keys(&self) -> anyhow::Result<Credentials> {
-        let path = self.plan.home.join("store-keys");
-        let secret = match std::fs::read_to_string(&path) {
-            Ok(secret) => secret,
-            Err(_) => {
-                let chance = TokenKey::generate()?;
-                let tail = &chance[chance.len().saturating_sub(32)..];
-                let secret: String = tail.iter().map(|byte| format!("{byte:02x}")).collect();
-                write_private(&path, secret.as_bytes())?;
-                secret
-            }
-        };
-        Ok(Credentials { access_key: "lifeboat".to_owned(), secret_key: secret })
+    /// A pair of mirrors, where there are two members.
+    fn mirrors(&self) -> anyhow::Result<BTreeMap<String, MirrorPair>> {
+        let is_member = |site: &&Site| self.plan.hub.as_ref() != Some(&site.name);
+        let members: Vec<&Site> = self.sites.iter().filter(is_member).collect();
+        let [one, other] = members.as_slice() else { return Ok(BTreeMap::new()) };
+        let (here, there) = (free_port()?, free_port()?);
+        let key = format!("lifeboat:{}", self.secret("mirror-key")?);
+        let relation = format!("{}-{}", one.name, other.name);
+        let pair = |listen, peer| MirrorPair { listen, peer, key: key.clone(), relation: relation.clone() };
+        Ok([(one.name.clone(), pair(here, there)), (other.name.clone(), pair(there, here))].into())
+    }
+
+    /// Thirty-two bytes of chance in hexadecimal digits, the same for as long as the fleet is kept.
+    fn secret(&self, name: &str) -> anyhow::Result<String> {
+        let path = self.plan.home.join(name);
+        if let Ok(secret) = std::fs::read_to_string(&path) {
+            return Ok(secret);
+        }
+        let chance = TokenKey::generate()?;
+        let tail = &chance[chance.len().saturating_sub(32)..];
+        let secret: String = tail.iter().map(|byte| format!("{byte:02x}")).collect();
+        write_private(&path, secret.as_bytes())?;
+        Ok(secret)
     }
 
     fn stores(&self) -> BTreeMap<String, Store> {

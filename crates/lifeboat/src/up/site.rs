@@ -146,11 +146,6 @@ impl Site {
         self.halt(Halt::AtOnce);
     }
 
-    /// Whether it runs.
-    pub fn is_running(&self) -> bool {
-        self.running.as_ref().is_some_and(|running| !running.thread.is_finished())
-    }
-
     fn halt(&mut self, how: Halt) {
         let Some(running) = self.running.take() else { return };
         running.halt.send_replace(how);

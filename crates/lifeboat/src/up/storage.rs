@@ -1,13 +1,16 @@
 //! Node storage of an embedded cluster: one node, whose disks are a folder, with classes for it; the mover, the mirror and the
 //! runner, which work on the same disks.
 
-use super::fleet::{Part, Surroundings};
+use super::fleet::{MirrorPair, Part, Surroundings};
+use super::hubside::NAMESPACE;
 use anyhow::Context as _;
 use futures::future::BoxFuture;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Namespace, Node, Secret};
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::Api;
-use kube::api::PostParams;
+use kube::api::{Patch, PatchParams, PostParams};
+use lifeboat_api::annotations::parameters;
+use lifeboat_api::replication::VolumeReplicationClass;
 use lifeboat_api::snapshot::VolumeSnapshotClass;
 use lifeboat_api::{annotations, labels};
 use lifeboat_engine::{Clock, Settings};
@@ -26,6 +29,8 @@ use std::sync::Arc;
 
 /// Name of the storage class, as TopoLVM's charts have it.
 pub const CLASS: &str = "topolvm-provisioner";
+/// Name of the class whose volumes the storage itself mirrors.
+pub const MIRRORED: &str = "topolvm-mirrored";
 
 /// Everything that works on a cluster's disks.
 pub async fn parts(
@@ -43,6 +48,11 @@ pub async fn parts(
     let mut parts = node_parts(client, &around.home, &node, &lvm);
     if around.runs(Part::Mover) {
         parts.push(mover(client, around, &node, &lvm).await?);
+    }
+    if around.runs(Part::Mirror)
+        && let Some(pair) = &around.mirror
+    {
+        parts.push(mirror(client, around, pair, &node, &lvm).await?);
     }
     if around.runs(Part::Runner) {
         parts.push(runner(client, &around.home, &node, &lvm)?);
@@ -104,6 +114,59 @@ async fn mover(
         lifeboat_replicate::controller(client.clone(), Clock::system(), Settings::default(), parts, config);
     let agent = agent.await.context("listening for senders")?;
     Ok(Box::pin(agent.run(std::future::pending())))
+}
+
+async fn mirror(
+    client: &kube::Client,
+    around: &Surroundings,
+    pair: &MirrorPair,
+    node: &str,
+    lvm: &Arc<dyn Lvm>,
+) -> anyhow::Result<BoxFuture<'static, ()>> {
+    offer_mirror(client, &around.name, pair).await?;
+    let config =
+        lifeboat_mirror::Config::new(node, DRIVER, pair.listen, pair.listen, around.home.join("mirror"));
+    let parts = lifeboat_mirror::Parts { lvm: lvm.clone() };
+    let mirror =
+        lifeboat_mirror::controller(client.clone(), Clock::system(), Settings::default(), parts, config);
+    let mirror = mirror.await.context("listening for the peer's mirror")?;
+    Ok(Box::pin(mirror.run(std::future::pending())))
+}
+
+/// A class for mirrored volumes, and what leads to the peer; said anew each time, for addresses change.
+async fn offer_mirror(client: &kube::Client, cluster: &str, pair: &MirrorPair) -> anyhow::Result<()> {
+    ensure::<Namespace>(client, json!({"metadata": {"name": NAMESPACE}})).await?;
+    let storage = format!("{cluster}-mirrored");
+    let class = json!({
+        "metadata": {"name": MIRRORED, "labels": {labels::STORAGE_ID: storage}},
+        "provisioner": DRIVER, "volumeBindingMode": "Immediate", "allowVolumeExpansion": true,
+    });
+    ensure::<StorageClass>(client, class).await?;
+    let apply = PatchParams::apply("lifeboat-up").force();
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mirror-key", "namespace": NAMESPACE},
+        "stringData": {"psk.txt": pair.key, "peers": pair.peer.to_string()},
+    });
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
+    secrets.patch("mirror-key", &apply, &Patch::Apply(secret)).await.context("writing the mirrors' key")?;
+    let class = json!({
+        "apiVersion": "replication.storage.openshift.io/v1alpha1", "kind": "VolumeReplicationClass",
+        "metadata": {
+            "name": MIRRORED,
+            "labels": {labels::STORAGE_ID: storage, labels::REPLICATION_ID: pair.relation},
+        },
+        "spec": {
+            "provisioner": DRIVER,
+            "parameters": {
+                parameters::SCHEDULING_INTERVAL: "1m",
+                parameters::REPLICATION_SECRET_NAME: "mirror-key",
+                parameters::REPLICATION_SECRET_NAMESPACE: NAMESPACE,
+            },
+        },
+    });
+    let classes: Api<VolumeReplicationClass> = Api::all(client.clone());
+    classes.patch(MIRRORED, &apply, &Patch::Apply(class)).await.context("writing the mirrors' class")?;
+    Ok(())
 }
 
 fn runner(

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How soon a key that is missing is looked for again.
-const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
+const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(1);
 
 fn of(group: &ObjectKey, name: &str, labels: BTreeMap<String, String>) -> ObjectMeta {
     ObjectMeta {
