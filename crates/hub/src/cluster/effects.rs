@@ -96,7 +96,10 @@ impl Controlled {
         let profile =
             match world.config.as_ref().map_err(Clone::clone).and_then(|config| config.profile(name)) {
                 Ok(profile) => profile.clone(),
-                Err(why) => return Ok(self.desk.answer(&key.name, question, Err(Failure::unasked(why)))),
+                Err(why) => {
+                    self.desk.answer(&key.name, question, Err(Failure::unasked(why)));
+                    return Ok(());
+                }
             };
         let secret = self.secret(&profile.secret.namespace, &profile.secret.name).await?;
         let text = |field: &str| {

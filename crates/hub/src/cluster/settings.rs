@@ -168,9 +168,8 @@ mod tests {
     use super::*;
 
     fn config(text: &str) -> Result<Config, String> {
-        let mut map = ConfigMap::default();
-        map.data = Some([(CONFIG_KEY.to_owned(), text.to_owned())].into());
-        Config::of(Some(&map))
+        let data = Some([(CONFIG_KEY.to_owned(), text.to_owned())].into());
+        Config::of(Some(&ConfigMap { data, ..ConfigMap::default() }))
     }
 
     const TWO: &str = "

@@ -121,7 +121,7 @@ fn what_is_missing_for_a_fence_is_named() {
     let bad = |world: &mut World| Arc::make_mut(&mut world.cluster).spec.cidrs.push("x".into());
     stuck(bad, |why| matches!(why, Wait::BadAddresses(_)));
     let unseen = |world: &mut World| {
-        world.peers.get_mut("west").unwrap().survey = Survey::NotYet("has no survey".into())
+        world.peers.get_mut("west").unwrap().survey = Survey::NotYet("has no survey".into());
     };
     stuck(unseen, |why| matches!(why, Wait::PeerUnsurveyed(_)));
     let plain =

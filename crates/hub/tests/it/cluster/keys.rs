@@ -41,7 +41,10 @@ on_both!(
         let hub: Api<Secret> = Api::namespaced(cluster.client(), &scene.mark);
         let made = hub.get("web-vs-secret-hub").await.unwrap();
         let owner = &made.metadata.owner_references.as_ref().unwrap()[0];
-        assert_eq!((owner.kind.as_str(), &owner.uid), ("DRPlacementControl", drpc.metadata.uid.as_ref().unwrap()));
+        assert_eq!(
+            (owner.kind.as_str(), &owner.uid),
+            ("DRPlacementControl", drpc.metadata.uid.as_ref().unwrap())
+        );
         let text = String::from_utf8(made.data.as_ref().unwrap()["psk.txt"].0.clone()).unwrap();
         assert_eq!(text, format!("volsyncramen:{}", "ab".repeat(64)));
         for player in [&scene.east, &scene.west] {
@@ -61,13 +64,17 @@ on_both!(
         // Again, with other chance: nothing is made or written anew.
         let versions = || {
             let keys = both.iter().map(|name| ObjectKey::new(name.clone(), "web-shop-vs-secret-mw"));
-            keys.map(|key| courier.works.get(&key).unwrap().metadata.resource_version.clone()).collect::<Vec<_>>()
+            keys.map(|key| courier.works.get(&key).unwrap().metadata.resource_version.clone())
+                .collect::<Vec<_>>()
         };
         let before = versions();
         let later = Courier { chance: Arc::new(|bytes: &mut [u8]| bytes.fill(1)), ..courier.clone() };
         secrets::psk(&later, &drpc, "shop", &both).await.unwrap();
         assert_eq!(versions(), before);
-        assert_eq!(hub.get("web-vs-secret-hub").await.unwrap().metadata.resource_version, made.metadata.resource_version);
+        assert_eq!(
+            hub.get("web-vs-secret-hub").await.unwrap().metadata.resource_version,
+            made.metadata.resource_version
+        );
     }
 );
 
@@ -77,7 +84,8 @@ async fn a_secret_without_a_key_is_told_and_not_replaced() {
     let (scene, _tasks) = Scene::open(&cluster).await;
     let drpc = protected(&scene).await;
     let hub: Api<Secret> = Api::namespaced(cluster.client(), &scene.mark);
-    let empty = json!({ "metadata": { "name": "web-vs-secret-hub" }, "stringData": { "other": "volsyncramen:77" } });
+    let empty =
+        json!({ "metadata": { "name": "web-vs-secret-hub" }, "stringData": { "other": "volsyncramen:77" } });
     hub.create(&PostParams::default(), &serde_json::from_value(empty).unwrap()).await.unwrap();
     let (courier, _task) = courier(&scene, 1);
     let failed = secrets::psk(&courier, &drpc, "shop", &["east".to_owned()]).await.unwrap_err();
