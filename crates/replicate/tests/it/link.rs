@@ -28,15 +28,16 @@ impl Resolve for Fixed {
 
 /// A link between two sites that lets so many bytes through and is then cut, once; and is slow.
 #[derive(Clone)]
-struct Link {
+pub struct Link {
     left: Arc<AtomicI64>,
-    crossed: Arc<AtomicU64>,
-    connections: Arc<AtomicU64>,
+    /// Bytes that went from the sender to the receiver.
+    pub crossed: Arc<AtomicU64>,
+    pub connections: Arc<AtomicU64>,
     pause: Duration,
 }
 
 impl Link {
-    async fn lay(to: SocketAddr, left: i64, pause: Duration) -> (Self, SocketAddr) {
+    pub async fn lay(to: SocketAddr, left: i64, pause: Duration) -> (Self, SocketAddr) {
         let listener = TcpListener::bind(loopback()).await.unwrap();
         let address = listener.local_addr().unwrap();
         let link = Self {

@@ -4,6 +4,8 @@
 mod crash;
 mod group;
 mod link;
+mod processes;
+mod receiver_rules;
 mod roles;
 mod rules;
 mod site;
