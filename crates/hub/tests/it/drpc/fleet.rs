@@ -80,6 +80,19 @@ pub fn definitions()
     all
 }
 
+/// The same kinds without their schemas: what is tried by the hundred need not be validated each time.
+pub fn bare_definitions()
+-> Vec<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition> {
+    let mut all = definitions();
+    for version in all.iter_mut().flat_map(|one| &mut one.spec.versions) {
+        let open =
+            json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
+        version.schema = Some(serde_json::from_value(open).unwrap());
+        version.additional_printer_columns = None;
+    }
+    all
+}
+
 /// Runs the controller until dropped.
 pub async fn run_hub(client: kube::Client, clock: Clock, space: String, stores: Stores) {
     let chance: lifeboat_hub::secrets::Chance = Arc::new(|bytes: &mut [u8]| bytes.fill(7));
@@ -94,6 +107,19 @@ where
 {
     let object: K = serde_json::from_value(object).unwrap();
     api.create(&PostParams::default(), &object).await.unwrap();
+}
+
+/// Removes all objects of a kind as if they had never been.
+async fn forget<K>(api: &Api<K>)
+where
+    K: kube::Resource + serde::de::DeserializeOwned + serde::Serialize + Clone + std::fmt::Debug,
+{
+    for one in api.list(&Default::default()).await.unwrap().items {
+        let name = one.meta().name.clone().unwrap_or_default();
+        let bare = Patch::Merge(json!({ "metadata": { "finalizers": [] } }));
+        let _ = api.patch(&name, &PatchParams::default(), &bare).await;
+        let _ = api.delete(&name, &Default::default()).await;
+    }
 }
 
 impl Stage {
@@ -269,10 +295,6 @@ impl Stage {
         self.ask(json!({ "action": "Relocate", "preferredCluster": to.name })).await;
     }
 
-    pub async fn drpc(&self) -> DRPlacementControl {
-        self.drpcs.get(DRPC).await.unwrap()
-    }
-
     /// Waits until phase and progression are these.
     pub async fn is(&self, phase: &str, progression: &str) -> DRPlacementControl {
         self.cluster
@@ -331,6 +353,36 @@ impl Stage {
         let api: Api<ManagedClusterView> = Api::namespaced(self.cluster.client(), &spoke.name);
         let all = api.list(&Default::default()).await.unwrap();
         all.items.into_iter().filter_map(|one| one.metadata.name).collect()
+    }
+
+    /// The hub is lost and comes back from a backup: the request is there as a new object, with or without our notes on it. Works, views and
+    /// decisions are gone, and the clusters did not notice.
+    pub async fn lose_hub(&mut self, keeps_notes: bool, change: impl FnOnce(&mut Value)) {
+        self.stop_hub();
+        let spokes = [self.east.clone(), self.west.clone()];
+        let were_dead: Vec<bool> =
+            spokes.iter().map(|spoke| std::mem::replace(&mut spoke.state.lock().dead, true)).collect();
+        let client = self.cluster.client();
+        for spoke in &spokes {
+            forget(&Api::<ManifestWork>::namespaced(client.clone(), &spoke.name)).await;
+            forget(&Api::<ManagedClusterView>::namespaced(client.clone(), &spoke.name)).await;
+        }
+        forget(&self.decisions).await;
+        let drpc = self.drpcs.get(DRPC).await.unwrap();
+        forget(&self.drpcs).await;
+        let mut back = json!({
+            "apiVersion": "ramendr.openshift.io/v1alpha1", "kind": "DRPlacementControl",
+            "metadata": { "name": DRPC, "namespace": self.names.space }, "spec": drpc.spec,
+        });
+        if keeps_notes {
+            back["metadata"]["annotations"] = json!(drpc.metadata.annotations);
+        }
+        change(&mut back);
+        make(&self.drpcs, back).await;
+        for (spoke, dead) in spokes.iter().zip(were_dead) {
+            spoke.with(|state| state.dead = dead);
+        }
+        self.start_hub();
     }
 
     pub async fn gone(&self) {

@@ -52,7 +52,7 @@ pub struct Spoke {
     pub state: Arc<Mutex<State>>,
 }
 
-const STEP: Duration = Duration::from_millis(300);
+const STEP: Duration = Duration::from_millis(500);
 
 impl Spoke {
     pub fn new(name: &str, space: &str, client: kube::Client, clock: Clock) -> Self {
@@ -194,7 +194,8 @@ impl Spoke {
             let yes = |type_: &str, reason: &str| self.said(type_, true, reason, generation);
             let no = |type_: &str, reason: &str| self.said(type_, false, reason, generation);
             if group.is_primary() {
-                let restored = !cannot_restore || before.primary_epoch == Some(given);
+                let was = before.primary_epoch == Some(given) && before.state == Some(VrgState::Primary);
+                let restored = !cannot_restore || was;
                 status.primary_epoch = Some(given);
                 let named: Vec<&String> = copied.iter().chain(&mirrored).collect();
                 status.protected_pvcs = named

@@ -214,3 +214,72 @@ on_both!(
         assert_eq!(home(&stage.rules.get("web-placement").await.unwrap()), [stage.names.west.clone()]);
     }
 );
+
+on_both!(
+    /// A hub that lost everything but the request finds the application where it is, and moves nothing.
+    async fn a_lost_hub_finds_everything_again(cluster: &Cluster) {
+        let mut stage = Stage::new(cluster).await;
+        stage.protect(|_| {}).await;
+        stage.is("Deployed", "Completed").await;
+        stage.failover(&stage.west).await;
+        stage.is("FailedOver", "Completed").await;
+        for keeps_notes in [true, false] {
+            stage.lose_hub(keeps_notes, |_| {}).await;
+            let drpc = stage.is("FailedOver", "Completed").await;
+            assert_eq!(drpc.note(annotations::EPOCH), Some("2"));
+            assert_eq!(stage.placed().await, [stage.names.west.clone()]);
+            let uid =
+                stage.intent(&stage.west).await.unwrap().note(annotations::DRPC_UID).unwrap().to_owned();
+            assert_eq!(uid, drpc.uid(), "the groups are the new object's");
+        }
+        assert_eq!(stage.east.state.lock().reigns, [1]);
+        assert_eq!(stage.west.state.lock().reigns, [2]);
+    }
+);
+
+on_both!(
+    /// A hub restored from an old backup, with an old request, does not carry it out again; the user may fail over.
+    async fn a_hub_from_an_old_backup_asks(cluster: &Cluster) {
+        let mut stage = Stage::new(cluster).await;
+        stage.protect(|_| {}).await;
+        stage.is("Deployed", "Completed").await;
+        stage.failover(&stage.west).await;
+        stage.is("FailedOver", "Completed").await;
+        let east = stage.names.east.clone();
+        stage
+            .lose_hub(false, |drpc| {
+                drpc["spec"]["action"] = json!("Relocate");
+                drpc["spec"]["preferredCluster"] = json!(east);
+            })
+            .await;
+        let drpc = stage.is("WaitForUser", "Paused").await;
+        assert_eq!(said(&drpc, "PeerReady"), yes("Success"));
+        stage.waits("UserMustChoose").await;
+        assert!(stage.west.group().unwrap().is_primary(), "nothing has changed its role");
+        assert!(stage.intent(&stage.west).await.unwrap().is_primary(), "and its group is asked for again");
+        stage.failover(&stage.east).await;
+        let drpc = stage.is("FailedOver", "Completed").await;
+        assert_eq!(drpc.note(annotations::EPOCH), Some("3"));
+        assert_eq!(stage.placed().await, [stage.names.east.clone()]);
+        assert_eq!(stage.east.state.lock().reigns, [1, 3]);
+    }
+);
+
+on_both!(
+    /// The hub and the primary's site are lost together: the user is asked, and a failover brings the application up.
+    async fn a_lost_hub_and_a_lost_site(cluster: &Cluster) {
+        let mut stage = Stage::new(cluster).await;
+        stage.protect(|_| {}).await;
+        stage.is("Deployed", "Completed").await;
+        stage.kill(&stage.east).await;
+        stage.lose_hub(true, |_| {}).await;
+        stage.is("WaitForUser", "Paused").await;
+        assert!(stage.placed().await.is_empty());
+        stage.failover(&stage.west).await;
+        stage.is("FailedOver", "Cleaning Up").await;
+        assert_eq!(stage.placed().await, [stage.names.west.clone()]);
+        stage.wake(&stage.east).await;
+        stage.is("FailedOver", "Completed").await;
+        assert!(stage.east.group().unwrap().is_secondary());
+    }
+);
