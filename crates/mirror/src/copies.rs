@@ -205,9 +205,12 @@ impl Copies {
     /// The highest epoch that any copy carries.
     #[must_use]
     pub fn epoch(&self) -> u64 {
-        let replica = self.replica.as_ref().map(|(image, _)| image.epoch);
-        let others = [self.live.as_ref(), self.diverged.as_ref()].into_iter().flatten().map(epoch_of);
-        others.chain(replica).max().unwrap_or(0)
+        let received = [
+            self.replica.as_ref().map(|(image, _)| image.epoch),
+            self.filling.as_ref().and_then(|filling| filling.complete.as_ref()).map(|image| image.epoch),
+        ];
+        let others = [&self.live, &self.spare, &self.diverged].into_iter().flatten().map(epoch_of);
+        others.chain(received.into_iter().flatten()).max().unwrap_or(0)
     }
 }
 

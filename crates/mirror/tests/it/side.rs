@@ -1,0 +1,397 @@
+//! One of two clusters: an API server, a node with a folder for disks, its agent and its mirror.
+
+use async_trait::async_trait;
+use k8s_openapi::api::core::v1::{
+    CSIPersistentVolumeSource, ObjectReference, PersistentVolume, PersistentVolumeClaim, Secret,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use lifeboat_api::annotations::parameters;
+use lifeboat_api::replication::{VolumeReplication, VolumeReplicationClass};
+use lifeboat_api::topolvm::LogicalVolume;
+use lifeboat_engine::{Clock, Settings};
+use lifeboat_lvm::{
+    Capacity, Change, Create, DeviceClass, Directories, DirectoryClass, Error, Lvm, Snapped, Snapshot, Volume,
+};
+use lifeboat_mirror::{Config, Parts};
+use lifeboat_mover::Rustic;
+use lifeboat_node::volume::agent;
+use lifeboat_node::{CopyCare, Filesystems, Purpose};
+use lifeboat_testbed::{Cluster, CrashPoints, Kind, NotYet, Task, fixtures};
+use parking_lot::Mutex;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+pub const DRIVER: &str = "topolvm.io";
+const KEY: &str = "mirror:00112233445566778899aabbccddeeff";
+
+/// One of two clusters. Its disks and its address outlive every process.
+#[derive(Clone)]
+pub struct Side {
+    pub cluster: Cluster,
+    /// Namespace, and what tells the story's objects from those of others on the same cluster.
+    pub mark: String,
+    folder: Arc<TempDir>,
+    /// Where its mirror listens, once it has.
+    pub address: Arc<Mutex<Option<SocketAddr>>>,
+    tasks: Arc<Mutex<Vec<Task>>>,
+}
+
+impl Side {
+    /// A side on a cluster.
+    pub async fn on(cluster: Cluster) -> Self {
+        cluster.install(&crate::definitions()).await;
+        let mark = cluster.namespace("mirror").await;
+        Self { mark, ..Self::bare(cluster) }
+    }
+
+    /// A side on a cluster that somebody else sets up.
+    pub fn bare(cluster: Cluster) -> Self {
+        Self {
+            cluster,
+            mark: "default".to_owned(),
+            folder: Arc::new(TempDir::new().unwrap()),
+            address: Arc::default(),
+            tasks: Arc::default(),
+        }
+    }
+
+    pub fn node(&self) -> String {
+        format!("node-{}", self.mark)
+    }
+
+    fn class(&self) -> String {
+        format!("mirrored-{}", self.mark)
+    }
+
+    fn disks(&self) -> PathBuf {
+        self.folder.path().join("disks")
+    }
+
+    /// What its processes are, until they end.
+    pub async fn run(self, client: kube::Client, clock: Clock, points: CrashPoints) {
+        std::fs::create_dir_all(self.disks()).unwrap();
+        let class = DirectoryClass::new("dir", self.disks()).default_class();
+        let inner = Directories::new(vec![class]).unwrap();
+        let lvm: Arc<dyn Lvm> = Arc::new(Mortal { inner, points });
+        let parts = lifeboat_node::volume::Parts {
+            lvm: lvm.clone(),
+            mover: Arc::new(Rustic::new()),
+            filesystems: Arc::new(NoMounts),
+        };
+        let config = lifeboat_node::volume::Config {
+            node: self.node(),
+            process: "test".to_owned(),
+            namespace: self.mark.clone(),
+            jobs_at_once: 4,
+            mounts: self.folder.path().join("mounts"),
+        };
+        let node = agent(client.clone(), clock.clone(), Settings::default(), parts, config);
+        let listen = self.address.lock().unwrap_or_else(|| "127.0.0.1:0".parse().unwrap());
+        let state = self.folder.path().join("state");
+        let config = Config::new(&self.node(), DRIVER, listen, listen, state);
+        let mirror = lifeboat_mirror::controller(client, clock, Settings::default(), Parts { lvm }, config);
+        let mirror = mirror.await.unwrap();
+        *self.address.lock() = Some(mirror.address());
+        tokio::select! {
+            () = node.run(std::future::pending()) => {}
+            () = mirror.run(std::future::pending()) => {}
+        }
+    }
+
+    /// Starts its processes.
+    pub async fn start(&self) {
+        let (client, clock) = (self.cluster.client(), self.cluster.clock());
+        self.tasks.lock().push(Task::spawn(self.clone().run(client, clock, CrashPoints::counting())));
+        while self.address.lock().is_none() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Kills its processes.
+    pub async fn kill(&self) {
+        let tasks: Vec<Task> = self.tasks.lock().drain(..).collect();
+        for task in tasks {
+            task.kill().await.unwrap();
+        }
+    }
+
+    /// The class and its secret, leading to the peer.
+    pub async fn know(&self, peer: &Self, interval: &str) {
+        let mut secret = Secret::default();
+        secret.metadata.name = Some("mirror-key".into());
+        let address = peer.address.lock().unwrap().to_string();
+        secret.string_data =
+            Some(BTreeMap::from([("psk.txt".into(), KEY.into()), ("peers".into(), address)]));
+        let secrets: Api<Secret> = Api::namespaced(self.cluster.client(), &self.mark);
+        secrets.create(&PostParams::default(), &secret).await.unwrap();
+        let mut class = VolumeReplicationClass::default();
+        class.metadata.name = Some(self.class());
+        class.metadata.labels =
+            Some(BTreeMap::from([("ramendr.openshift.io/replicationid".into(), "pair-1".into())]));
+        class.spec.provisioner = DRIVER.to_owned();
+        class.spec.parameters = [
+            (parameters::SCHEDULING_INTERVAL, interval),
+            (parameters::REPLICATION_SECRET_NAME, "mirror-key"),
+            (parameters::REPLICATION_SECRET_NAMESPACE, &self.mark),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into();
+        let classes: Api<VolumeReplicationClass> = Api::all(self.cluster.client());
+        classes.create(&PostParams::default(), &class).await.unwrap();
+    }
+
+    /// Waits until an object is as wanted; it may be wanted gone.
+    pub async fn wait<K>(&self, api: &Api<K>, name: &str, wanted: impl Fn(Option<&K>) -> bool) -> Option<K>
+    where
+        K: Clone + serde::de::DeserializeOwned + serde::Serialize + std::fmt::Debug,
+    {
+        let look = || async {
+            let found = api.get_opt(name).await?;
+            let told = || serde_json::to_value(&found).unwrap()["status"].to_string();
+            if wanted(found.as_ref()) { Ok(found) } else { Err(NotYet(format!("{name}: {}", told()))) }
+        };
+        self.cluster.eventually(name, look).await
+    }
+
+    pub fn logical(&self) -> Api<LogicalVolume> {
+        Api::all(self.cluster.client())
+    }
+
+    pub fn replications(&self) -> Api<VolumeReplication> {
+        Api::namespaced(self.cluster.client(), &self.mark)
+    }
+
+    /// Makes an empty volume as provisioning would, and gives its id.
+    pub async fn make(&self, name: &str) -> String {
+        let mut volume = LogicalVolume::default();
+        volume.metadata.name = Some(name.to_owned());
+        volume.spec.name = name.to_owned();
+        volume.spec.node_name = self.node();
+        volume.spec.size = Quantity("64Mi".into());
+        let made = self.logical().create(&PostParams::default(), &volume).await.unwrap();
+        let is_made = |volume: Option<&LogicalVolume>| {
+            volume.and_then(|volume| volume.status.as_ref()?.volume_id.clone()).is_some()
+        };
+        self.wait(&self.logical(), name, is_made).await;
+        made.metadata.uid.unwrap()
+    }
+
+    /// A claim bound to a volume of this id.
+    pub async fn bind(&self, claim: &str, handle: &str) {
+        let name = format!("pv-{claim}-{}", self.mark);
+        let mut volume = fixtures::volume(&name);
+        let spec = volume.spec.as_mut().unwrap();
+        spec.host_path = None;
+        spec.csi = Some(CSIPersistentVolumeSource {
+            driver: DRIVER.to_owned(),
+            volume_handle: handle.to_owned(),
+            ..CSIPersistentVolumeSource::default()
+        });
+        spec.claim_ref = Some(ObjectReference {
+            namespace: Some(self.mark.clone()),
+            name: Some(claim.to_owned()),
+            ..ObjectReference::default()
+        });
+        let volumes: Api<PersistentVolume> = Api::all(self.cluster.client());
+        volumes.create(&PostParams::default(), &volume).await.unwrap();
+        let mut made = fixtures::claim(&self.mark, claim);
+        made.spec.as_mut().unwrap().volume_name = Some(name);
+        let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.cluster.client(), &self.mark);
+        claims.create(&PostParams::default(), &made).await.unwrap();
+        let bound = Patch::Merge(json!({ "status": { "phase": "Bound" } }));
+        claims.patch_status(claim, &PatchParams::default(), &bound).await.unwrap();
+    }
+
+    /// Asks for a role: makes the VolumeReplication, or changes it.
+    pub async fn wish(&self, claim: &str, role: &str, auto_resync: bool) {
+        let spec = json!({ "replicationState": role, "autoResync": auto_resync });
+        if self.replications().get_opt(claim).await.unwrap().is_some() {
+            let patch = Patch::Merge(json!({ "spec": spec }));
+            self.replications().patch(claim, &PatchParams::default(), &patch).await.unwrap();
+            return;
+        }
+        let mut spec = spec;
+        spec["volumeReplicationClass"] = json!(self.class());
+        spec["dataSource"] = json!({ "apiGroup": "", "kind": "PersistentVolumeClaim", "name": claim });
+        let made = json!({
+            "apiVersion": "replication.storage.openshift.io/v1alpha1",
+            "kind": "VolumeReplication",
+            "metadata": { "name": claim, "namespace": self.mark },
+            "spec": spec,
+        });
+        let made: VolumeReplication = serde_json::from_value(made).unwrap();
+        self.replications().create(&PostParams::default(), &made).await.unwrap();
+    }
+
+    /// Waits until a VolumeReplication says what is wanted about its present generation.
+    pub async fn says(
+        &self,
+        claim: &str,
+        wanted: impl Fn(&VolumeReplication, &dyn Fn(&str) -> String) -> bool,
+    ) -> VolumeReplication {
+        let says = |one: Option<&VolumeReplication>| {
+            one.is_some_and(|one| wanted(one, &|type_| condition(one, type_)))
+        };
+        self.wait(&self.replications(), claim, says).await.unwrap()
+    }
+
+    /// Waits until it is primary and a copy that was cut after `since` is at the peer.
+    pub async fn synced(&self, claim: &str, since: jiff::Timestamp) -> VolumeReplication {
+        self.says(claim, |one, _| {
+            let status = one.status.clone().unwrap_or_default();
+            status.last_sync_time.is_some_and(|time| time.0 >= since)
+        })
+        .await
+    }
+
+    /// Waits until it is primary.
+    pub async fn primary(&self, claim: &str) -> VolumeReplication {
+        self.says(claim, |one, is| state(one) == "Primary" && is("Completed") == "True Promoted").await
+    }
+
+    /// Waits until it is a secondary with all data.
+    pub async fn secondary(&self, claim: &str) -> VolumeReplication {
+        self.says(claim, |one, is| {
+            state(one) == "Secondary"
+                && is("Completed") == "True Demoted"
+                && is("Degraded") == "False Healthy"
+                && is("Resyncing") == "False NotResyncing"
+        })
+        .await
+    }
+
+    pub async fn delete(&self, claim: &str) {
+        self.replications().delete(claim, &DeleteParams::default()).await.unwrap();
+        self.wait(&self.replications(), claim, |one| one.is_none()).await;
+    }
+
+    /// The files of a copy by the name of its volume.
+    pub fn files(&self, name: &str) -> PathBuf {
+        self.disks().join("volumes").join(name).join("data")
+    }
+
+    /// Names of everything on the disks.
+    pub fn volumes(&self) -> BTreeSet<String> {
+        let entries = std::fs::read_dir(self.disks().join("volumes")).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    pub fn write(&self, uid: &str, file: &str, content: &str) {
+        std::fs::write(self.files(uid).join(file), content).unwrap();
+    }
+
+    /// The content of a copy: its files by name.
+    pub fn content(&self, name: &str) -> BTreeMap<String, String> {
+        let entries = std::fs::read_dir(self.files(name)).unwrap().flatten();
+        let read = |entry: std::fs::DirEntry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            (name, std::fs::read_to_string(entry.path()).unwrap())
+        };
+        entries.map(read).collect()
+    }
+
+    pub fn now(&self) -> jiff::Timestamp {
+        self.cluster.clock().now()
+    }
+}
+
+pub fn state(one: &VolumeReplication) -> String {
+    let state = one.status.as_ref().and_then(|status| status.state.clone());
+    state.map(|state| state.as_str().to_owned()).unwrap_or_default()
+}
+
+/// Status and reason of a condition, if it is of the present generation.
+pub fn condition(one: &VolumeReplication, type_: &str) -> String {
+    let conditions = one.status.iter().flat_map(|status| &status.conditions);
+    let mut current =
+        conditions.filter(|it| it.type_ == type_ && it.observed_generation == one.metadata.generation);
+    current.next().map(|it| format!("{} {}", it.status, it.reason)).unwrap_or_default()
+}
+
+/// A back end whose caller can die at every change.
+struct Mortal {
+    inner: Directories,
+    points: CrashPoints,
+}
+
+impl Mortal {
+    async fn effect<R>(&self, what: String, work: impl Future<Output = R>) -> R {
+        match self.points.effect(Kind::Lvm, what, work).await {
+            Ok(done) => done,
+            // Whoever has died does not go on.
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+#[async_trait]
+impl Lvm for Mortal {
+    async fn classes(&self) -> Result<Vec<DeviceClass>, Error> {
+        self.inner.classes().await
+    }
+    async fn volumes(&self, class: &str) -> Result<Vec<Volume>, Error> {
+        self.inner.volumes(class).await
+    }
+    async fn capacity(&self, class: &str) -> Result<Capacity, Error> {
+        self.inner.capacity(class).await
+    }
+    async fn create(&self, wanted: Create) -> Result<Volume, Error> {
+        self.effect(format!("create {}", wanted.name), self.inner.create(wanted)).await
+    }
+    async fn snapshot(&self, wanted: Snapshot) -> Result<Snapped, Error> {
+        self.effect(format!("snapshot {}", wanted.name), self.inner.snapshot(wanted)).await
+    }
+    async fn resize(&self, class: &str, name: &str, size: u64) -> Result<u64, Error> {
+        self.effect(format!("resize {name}"), self.inner.resize(class, name, size)).await
+    }
+    async fn rename(&self, class: &str, from: &str, to: &str) -> Result<(), Error> {
+        self.effect(format!("rename {from}"), self.inner.rename(class, from, to)).await
+    }
+    async fn retag(
+        &self,
+        class: &str,
+        name: &str,
+        add: &BTreeSet<String>,
+        remove: &BTreeSet<String>,
+    ) -> Result<(), Error> {
+        self.effect(format!("retag {name}"), self.inner.retag(class, name, add, remove)).await
+    }
+    async fn remove(&self, class: &str, name: &str) -> Result<(), Error> {
+        self.effect(format!("remove {name}"), self.inner.remove(class, name)).await
+    }
+    fn changes(&self) -> watch::Receiver<Change> {
+        self.inner.changes()
+    }
+}
+
+/// Directories need no mounts; one that is asked for is a mistake of the rules.
+struct NoMounts;
+
+#[async_trait]
+impl Filesystems for NoMounts {
+    async fn mount(&self, device: &Path, _: &Path, _: Purpose) -> Result<(), Error> {
+        panic!("a directory is mounted: {}", device.display());
+    }
+    async fn unmount(&self, at: &Path) -> Result<(), Error> {
+        panic!("a directory is unmounted: {}", at.display());
+    }
+    async fn mounted_under(&self, _: &Path) -> Result<Vec<PathBuf>, Error> {
+        Ok(Vec::new())
+    }
+    async fn care(&self, _: &Path) -> Result<CopyCare, Error> {
+        Ok(CopyCare::Nothing)
+    }
+    async fn freeze(&self, at: &Path) -> Result<(), Error> {
+        panic!("a directory is frozen: {}", at.display());
+    }
+    async fn thaw(&self, at: &Path) -> Result<(), Error> {
+        panic!("a directory is thawed: {}", at.display());
+    }
+}
