@@ -82,6 +82,7 @@ pub async fn run_hub(client: kube::Client, clock: Clock, setup: Setup, prover: A
     let clusters = lifeboat_hub::cluster::controller(&mut engine, &watched, prover);
     lifeboat_hub::policy::controller(&mut engine, &watched);
     tokio::select! {
+        biased;
         () = clusters.run() => {}
         () = engine.run(std::future::pending()) => {}
     }
