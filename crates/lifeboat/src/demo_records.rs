@@ -38,11 +38,16 @@ pub fn write(args: &WriteArgs) -> anyhow::Result<()> {
         let mut signals = std::pin::pin!(crate::process::signals(stop.clone())?);
         if watched {
             let gone = stop.clone();
-            // Blocks until the other end is closed, which the system does when its holder dies.
-            std::thread::spawn(move || {
+            let wait = move || {
+                // Blocks until the other end is closed, which the system does when its holder dies.
                 let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
                 gone.cancel();
-            });
+            };
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "reading the standard input blocks, and cannot be stopped"
+            )]
+            std::thread::spawn(wait);
         }
         let clock = Clock::system();
         let mut tick = tokio::time::interval(Duration::from_millis(args.every.max(1)));

@@ -119,7 +119,8 @@ fn read(text: &[u8]) -> (Findings, u32, usize) {
         match findings.writers.last_mut() {
             Some(span) if span.writer == record.writer => span.to = record.number,
             _ => {
-                findings.writers.push(Span { writer: record.writer, from: record.number, to: record.number })
+                let span = Span { writer: record.writer, from: record.number, to: record.number };
+                findings.writers.push(span);
             }
         }
     }

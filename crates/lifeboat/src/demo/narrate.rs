@@ -4,7 +4,8 @@ use super::proof::Promise;
 use crate::status::{say, table};
 use serde::Serialize;
 use std::io::{IsTerminal as _, Write as _};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// A step that was taken.
 #[derive(Debug, Clone, Serialize)]

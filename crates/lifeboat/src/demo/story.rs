@@ -17,6 +17,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use lifeboat_api::cluster::Placement;
 use lifeboat_api::conditions::{drpc as words, drpolicy};
 use lifeboat_api::ramen::{DRAction, DRPlacementControl, DRPolicy};
+use lifeboat_engine::Clock;
 use lifeboat_hub::drpc::commission::Act;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -68,7 +69,7 @@ impl<'a> Story<'a> {
         self.protect().await?;
         let claimed = self.first_copy().await?;
         let (before, claimed) = self.kill(claimed).await?;
-        let since = Timestamp::now();
+        let since = Clock::system().now();
         self.failover(&before, claimed).await?;
         self.revive(since).await?;
         self.relocate().await

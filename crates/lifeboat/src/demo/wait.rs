@@ -7,7 +7,8 @@ use kube::runtime::watcher::watch_object;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Waits until an object is as wanted; `look` says what it is instead.
 pub async fn until<K, T>(

@@ -6,7 +6,8 @@ use futures::StreamExt as _;
 use kube::api::{Api, WatchEvent, WatchParams};
 use lifeboat_api::ramen::{DRPlacementControl, DRPlacementControlStatus, DRState, Progression};
 use lifeboat_hub::drpc::commission::Act;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// How an action came out.
 pub struct Came {

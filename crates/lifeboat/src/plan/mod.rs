@@ -100,7 +100,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
         match args.output {
             Format::Json => {
-                say(&(serde_json::to_string_pretty(&asked.plan).context("writing JSON")? + "\n"))?
+                say(&(serde_json::to_string_pretty(&asked.plan).context("writing JSON")? + "\n"))?;
             }
             Format::Text => say(&words::plan(&asked.plan, Clock::system().now()))?,
         }

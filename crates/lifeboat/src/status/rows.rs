@@ -268,9 +268,9 @@ mod tests {
         check(61, "1m1s");
         check(3_660, "1h1m");
         check(90_000, "1d1h");
-        assert_eq!(super::seconds("5m"), Some(300));
-        assert_eq!(super::seconds("2h"), Some(7_200));
-        assert_eq!(super::seconds("x"), None);
-        assert_eq!(super::seconds(""), None);
+        assert_eq!(seconds("5m"), Some(300));
+        assert_eq!(seconds("2h"), Some(7_200));
+        assert_eq!(seconds("x"), None);
+        assert_eq!(seconds(""), None);
     }
 }

@@ -223,14 +223,16 @@ impl Life {
             std::future::pending::<()>().await;
         });
         let (mut in_order, mut at_once) = (halted.clone(), halted);
-        let front = tokio::spawn(front.run(async move {
+        let mut fronts = tokio::task::JoinSet::new();
+        fronts.spawn(front.run(async move {
             // An error means that the sender is gone, which is an end as well.
             let _ = in_order.wait_for(|halt| *halt == Halt::InOrder).await;
         }));
         tokio::select! {
             _ = at_once.wait_for(|halt| *halt == Halt::AtOnce) => {}
-            _ = front => {}
+            _ = fronts.join_next() => {}
         }
+        fronts.shutdown().await;
         tasks.shutdown().await;
         Ok(())
     }

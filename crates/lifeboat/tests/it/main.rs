@@ -3,6 +3,8 @@
 #![allow(clippy::disallowed_methods, reason = "a test is the outside: it starts processes and tasks")]
 
 mod binder;
+mod demo;
 mod explain;
+mod fleet;
 mod process;
 mod up;

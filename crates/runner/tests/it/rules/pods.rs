@@ -237,7 +237,7 @@ fn what_cannot_be_had_is_said() {
     refused(
         "an odd volume",
         container(|one| {
-            one.volume_mounts = serde_json::from_value(json!([{"name": "odd", "mountPath": "/x"}])).unwrap()
+            one.volume_mounts = serde_json::from_value(json!([{"name": "odd", "mountPath": "/x"}])).unwrap();
         }),
     );
     refused(
@@ -246,13 +246,14 @@ fn what_cannot_be_had_is_said() {
             one.env = serde_json::from_value(
                 json!([{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]),
             )
-            .unwrap()
+            .unwrap();
         }),
     );
     refused(
         "a block device",
         container(|one| {
-            one.volume_devices = serde_json::from_value(json!([{"name": "odd", "devicePath": "/x"}])).unwrap()
+            one.volume_devices =
+                serde_json::from_value(json!([{"name": "odd", "devicePath": "/x"}])).unwrap();
         }),
     );
     refused(

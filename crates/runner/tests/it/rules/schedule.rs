@@ -141,7 +141,7 @@ fn some_pods_are_not_ours_to_place() {
     let over = pod(|pod| pod.status = serde_json::from_value(json!({"phase": "Failed"})).unwrap());
     check("over", over, Does::Leaves);
     let going = pod(|pod| {
-        pod.metadata.deletion_timestamp = serde_json::from_value(json!("2030-01-01T00:00:00Z")).unwrap()
+        pod.metadata.deletion_timestamp = serde_json::from_value(json!("2030-01-01T00:00:00Z")).unwrap();
     });
     check("going", going, Does::Leaves);
 }

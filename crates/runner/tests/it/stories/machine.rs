@@ -60,6 +60,7 @@ fn is_alive(pid: u32) -> bool {
 }
 
 /// Waits for something that no event tells of.
+#[expect(clippy::disallowed_methods, reason = "other processes are waited for, in real time")]
 fn until(what: &str, is: impl Fn() -> bool) {
     for _ in 0..5_000 {
         if is() {
