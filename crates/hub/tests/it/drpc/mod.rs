@@ -5,3 +5,4 @@ mod fleet;
 mod rules;
 mod spoke;
 mod stories;
+mod walk;

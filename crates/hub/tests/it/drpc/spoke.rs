@@ -43,6 +43,136 @@ pub struct State {
     pub last_copies: u32,
 }
 
+impl State {
+    /// Takes up a group that was sent.
+    pub fn apply(&mut self, name: &str, sent: VolumeReplicationGroup) {
+        let state = self;
+        let key = (sent.space().to_owned(), sent.name().to_owned());
+        let Some(known) = state.groups.get_mut(&key) else {
+            let mut made = sent;
+            made.metadata.generation = Some(1);
+            made.metadata.resource_version = Some("1".to_owned());
+            made.metadata.uid = Some(format!("uid-{name}"));
+            state.groups.insert(key, made);
+            return;
+        };
+        if known.spec != sent.spec {
+            known.spec = sent.spec;
+            known.metadata.generation = known.metadata.generation.map(|generation| generation + 1);
+        }
+        // An agent adds what is sent and takes nothing away.
+        let notes = known.metadata.annotations.get_or_insert_default();
+        notes.extend(sent.metadata.annotations.unwrap_or_default());
+    }
+
+    /// Takes roles as our protector does: epochs first, data next.
+    pub fn protect(&mut self, name: &str, runs: bool, now: Timestamp) {
+        let state = self;
+        let State { copied, mirrored, cannot_restore, cannot_copy, unrecorded, .. } = state.clone();
+        let (mut reigns, mut last_copies) = (state.reigns.clone(), state.last_copies);
+        for group in state.groups.values_mut() {
+            let generation = group.metadata.generation;
+            let given: i64 = group.note(annotations::EPOCH).and_then(|text| text.parse().ok()).unwrap_or(0);
+            let before = group.status.clone().unwrap_or_default();
+            let mut status = before.clone();
+            let highest = before.epoch.unwrap_or(0);
+            status.blockers.clear();
+            if given < highest {
+                let message = format!("the epoch {given} is lower than {highest}");
+                status.blockers =
+                    vec![Blocker { reason: "EpochRefused".into(), message, ..Blocker::default() }];
+                status.conditions = vec![said(name, words::TYPE_DATA_READY, false, "Error", generation)];
+                status.state = Some(VrgState::Unknown);
+                group.status = Some(status);
+                continue;
+            }
+            status.epoch = Some(given.max(highest));
+            status.observed_generation = generation;
+            status.prepare_for_final_sync_complete = group.spec.prepare_for_final_sync;
+            let yes = |type_: &str, reason: &str| said(name, type_, true, reason, generation);
+            let no = |type_: &str, reason: &str| said(name, type_, false, reason, generation);
+            if group.is_primary() {
+                let was = before.primary_epoch == Some(given) && before.state == Some(VrgState::Primary);
+                let restored = !cannot_restore || was;
+                status.primary_epoch = Some(given);
+                let named: Vec<&String> = copied.iter().chain(&mirrored).collect();
+                status.protected_pvcs = named
+                    .iter()
+                    .map(|name| ProtectedPvc {
+                        name: Some((*name).clone()),
+                        namespace: group.metadata.namespace.clone(),
+                        protected_by_vol_sync: copied.contains(name),
+                        ..ProtectedPvc::default()
+                    })
+                    .collect();
+                status.conditions = match restored {
+                    true => vec![
+                        yes(words::TYPE_DATA_READY, "Ready"),
+                        yes(words::TYPE_DATA_PROTECTED, "DataProtected"),
+                        yes(words::TYPE_CLUSTER_DATA_READY, "Restored"),
+                        match unrecorded {
+                            true => no(words::TYPE_CLUSTER_DATA_PROTECTED, "UploadError"),
+                            false => yes(words::TYPE_CLUSTER_DATA_PROTECTED, "Uploaded"),
+                        },
+                    ],
+                    false => vec![no(words::TYPE_CLUSTER_DATA_READY, "Progressing")],
+                };
+                status.state = Some(if restored { VrgState::Primary } else { VrgState::Unknown });
+                let now = now.as_second();
+                status.last_group_sync_time.get_or_insert(Time(Timestamp::from_second(now - 60).unwrap()));
+                let copies = group.spec.run_final_sync && !runs && !cannot_copy;
+                if copies && !before.final_sync_complete {
+                    last_copies += 1;
+                }
+                status.final_sync_complete = copies;
+                if reigns.last() != Some(&given) {
+                    reigns.push(given);
+                }
+            } else {
+                status.primary_epoch = None;
+                status.final_sync_complete = false;
+                status.protected_pvcs.clear();
+                let received = group.spec.vol_sync.iter().flat_map(|volsync| &volsync.rd_spec);
+                status.rd_info = received
+                    .map(|one| lifeboat_api::ramen::VolSyncDestinationInfo {
+                        protected_pvc: one.protected_pvc.clone(),
+                        rsync_tls: Some(lifeboat_api::ramen::RsyncTls {
+                            address: Some(format!("receiver.{name}")),
+                            tls_secret_ref: None,
+                        }),
+                    })
+                    .collect();
+                status.conditions = match runs {
+                    true => vec![no(words::TYPE_DATA_READY, "Progressing")],
+                    false => vec![
+                        yes(words::TYPE_DATA_READY, "Replicated"),
+                        yes(words::TYPE_DATA_PROTECTED, "DataProtected"),
+                    ],
+                };
+                status.state = Some(if runs { VrgState::Unknown } else { VrgState::Secondary });
+                if runs {
+                    let message = "the claim is in use".to_owned();
+                    status.blockers = vec![Blocker { reason: "InUse".into(), message, ..Blocker::default() }];
+                }
+            }
+            group.status = Some(status);
+        }
+        state.reigns = reigns;
+        state.last_copies = last_copies;
+    }
+}
+
+fn said(name: &str, type_: &str, holds: bool, reason: &str, generation: Option<i64>) -> Condition {
+    Condition {
+        type_: type_.to_owned(),
+        status: if holds { "True" } else { "False" }.to_owned(),
+        reason: reason.to_owned(),
+        message: format!("{reason} says {name}"),
+        observed_generation: generation,
+        last_transition_time: Time("2030-01-01T00:00:00Z".parse::<Timestamp>().unwrap()),
+    }
+}
+
 #[derive(Clone)]
 pub struct Spoke {
     pub name: String,
@@ -72,7 +202,7 @@ impl Spoke {
             if !self.state.lock().dead {
                 let runs = self.runs_application().await;
                 self.carry().await;
-                self.protect(runs);
+                self.state.lock().protect(&self.name, runs, self.clock.now());
                 self.answer().await;
             }
             tokio::time::sleep(STEP).await;
@@ -107,16 +237,17 @@ impl Spoke {
                 continue;
             }
             if let Some(group) = group {
-                self.apply(group);
+                self.state.lock().apply(&self.name, group);
             }
             if !works::is_applied(&work) {
-                let said = self.said(
+                let told = said(
+                    &self.name,
                     fleet::TYPE_WORK_APPLIED,
                     true,
                     "AppliedManifestWorkComplete",
                     work.metadata.generation,
                 );
-                let patch = Patch::Merge(json!({ "status": { "conditions": [said] } }));
+                let patch = Patch::Merge(json!({ "status": { "conditions": [told] } }));
                 let _ = api.patch_status(work.name(), &PatchParams::default(), &patch).await;
             }
         }
@@ -134,133 +265,6 @@ impl Spoke {
         metadata["finalizers"] = json!(names);
         let patch = Patch::Merge(json!({ "metadata": metadata }));
         let _ = api.patch(work.name(), &PatchParams::default(), &patch).await;
-    }
-
-    fn apply(&self, sent: VolumeReplicationGroup) {
-        let mut state = self.state.lock();
-        let key = (sent.space().to_owned(), sent.name().to_owned());
-        let Some(known) = state.groups.get_mut(&key) else {
-            let mut made = sent;
-            made.metadata.generation = Some(1);
-            made.metadata.resource_version = Some("1".to_owned());
-            made.metadata.uid = Some(format!("uid-{}", self.name));
-            state.groups.insert(key, made);
-            return;
-        };
-        if known.spec != sent.spec {
-            known.spec = sent.spec;
-            known.metadata.generation = known.metadata.generation.map(|generation| generation + 1);
-        }
-        // An agent adds what is sent and takes nothing away.
-        let notes = known.metadata.annotations.get_or_insert_default();
-        notes.extend(sent.metadata.annotations.unwrap_or_default());
-    }
-
-    fn said(&self, type_: &str, holds: bool, reason: &str, generation: Option<i64>) -> Condition {
-        Condition {
-            type_: type_.to_owned(),
-            status: if holds { "True" } else { "False" }.to_owned(),
-            reason: reason.to_owned(),
-            message: format!("{reason} says {}", self.name),
-            observed_generation: generation,
-            last_transition_time: Time("2030-01-01T00:00:00Z".parse::<Timestamp>().unwrap()),
-        }
-    }
-
-    /// Takes roles as our protector does: epochs first, data next.
-    fn protect(&self, runs: bool) {
-        let mut state = self.state.lock();
-        let State { copied, mirrored, cannot_restore, cannot_copy, unrecorded, .. } = state.clone();
-        let (mut reigns, mut last_copies) = (state.reigns.clone(), state.last_copies);
-        for group in state.groups.values_mut() {
-            let generation = group.metadata.generation;
-            let given: i64 = group.note(annotations::EPOCH).and_then(|text| text.parse().ok()).unwrap_or(0);
-            let before = group.status.clone().unwrap_or_default();
-            let mut status = before.clone();
-            let highest = before.epoch.unwrap_or(0);
-            status.blockers.clear();
-            if given < highest {
-                let message = format!("the epoch {given} is lower than {highest}");
-                status.blockers =
-                    vec![Blocker { reason: "EpochRefused".into(), message, ..Blocker::default() }];
-                status.conditions = vec![self.said(words::TYPE_DATA_READY, false, "Error", generation)];
-                status.state = Some(VrgState::Unknown);
-                group.status = Some(status);
-                continue;
-            }
-            status.epoch = Some(given.max(highest));
-            status.observed_generation = generation;
-            status.prepare_for_final_sync_complete = group.spec.prepare_for_final_sync;
-            let yes = |type_: &str, reason: &str| self.said(type_, true, reason, generation);
-            let no = |type_: &str, reason: &str| self.said(type_, false, reason, generation);
-            if group.is_primary() {
-                let was = before.primary_epoch == Some(given) && before.state == Some(VrgState::Primary);
-                let restored = !cannot_restore || was;
-                status.primary_epoch = Some(given);
-                let named: Vec<&String> = copied.iter().chain(&mirrored).collect();
-                status.protected_pvcs = named
-                    .iter()
-                    .map(|name| ProtectedPvc {
-                        name: Some((*name).clone()),
-                        namespace: group.metadata.namespace.clone(),
-                        protected_by_vol_sync: copied.contains(name),
-                        ..ProtectedPvc::default()
-                    })
-                    .collect();
-                status.conditions = match restored {
-                    true => vec![
-                        yes(words::TYPE_DATA_READY, "Ready"),
-                        yes(words::TYPE_DATA_PROTECTED, "DataProtected"),
-                        yes(words::TYPE_CLUSTER_DATA_READY, "Restored"),
-                        match unrecorded {
-                            true => no(words::TYPE_CLUSTER_DATA_PROTECTED, "UploadError"),
-                            false => yes(words::TYPE_CLUSTER_DATA_PROTECTED, "Uploaded"),
-                        },
-                    ],
-                    false => vec![no(words::TYPE_CLUSTER_DATA_READY, "Progressing")],
-                };
-                status.state = Some(if restored { VrgState::Primary } else { VrgState::Unknown });
-                let now = self.clock.now().as_second();
-                status.last_group_sync_time.get_or_insert(Time(Timestamp::from_second(now - 60).unwrap()));
-                let copies = group.spec.run_final_sync && !runs && !cannot_copy;
-                if copies && !before.final_sync_complete {
-                    last_copies += 1;
-                }
-                status.final_sync_complete = copies;
-                if reigns.last() != Some(&given) {
-                    reigns.push(given);
-                }
-            } else {
-                status.primary_epoch = None;
-                status.final_sync_complete = false;
-                status.protected_pvcs.clear();
-                let received = group.spec.vol_sync.iter().flat_map(|volsync| &volsync.rd_spec);
-                status.rd_info = received
-                    .map(|one| lifeboat_api::ramen::VolSyncDestinationInfo {
-                        protected_pvc: one.protected_pvc.clone(),
-                        rsync_tls: Some(lifeboat_api::ramen::RsyncTls {
-                            address: Some(format!("receiver.{}", self.name)),
-                            tls_secret_ref: None,
-                        }),
-                    })
-                    .collect();
-                status.conditions = match runs {
-                    true => vec![no(words::TYPE_DATA_READY, "Progressing")],
-                    false => vec![
-                        yes(words::TYPE_DATA_READY, "Replicated"),
-                        yes(words::TYPE_DATA_PROTECTED, "DataProtected"),
-                    ],
-                };
-                status.state = Some(if runs { VrgState::Unknown } else { VrgState::Secondary });
-                if runs {
-                    let message = "the claim is in use".to_owned();
-                    status.blockers = vec![Blocker { reason: "InUse".into(), message, ..Blocker::default() }];
-                }
-            }
-            group.status = Some(status);
-        }
-        state.reigns = reigns;
-        state.last_copies = last_copies;
     }
 
     /// Answers views; what has not changed is not written again.

@@ -1,0 +1,329 @@
+//! Changes of mind, deaths and losses at every single step: the real decisions on a world in memory, with played clusters that the same code as in
+//! the stories moves. What must hold is looked at after every effect, and in the end the application must be where it was last asked to be.
+
+use crate::drpc::rules::{Changes as _, deployed, edit, new, now};
+use crate::drpc::spoke::State;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use lifeboat_engine::Next;
+use lifeboat_hub::drpc::commission::{Commission, epoch_on};
+use lifeboat_hub::drpc::decide::{Effect, decide};
+use lifeboat_hub::drpc::group;
+use lifeboat_hub::drpc::world::{Chosen, GroupWords as _, World};
+use lifeboat_hub::views::Seen;
+use lifeboat_hub::words::Words as _;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What happens out of turn.
+#[derive(Debug, Clone)]
+enum Turn {
+    Nothing,
+    Asks(Value),
+    Deletes,
+    Loses(&'static str),
+    /// The process dies: what was decided and not done is not done.
+    Dies,
+}
+
+struct Walk {
+    world: World,
+    clusters: BTreeMap<String, State>,
+    done: usize,
+    gone: bool,
+    given: BTreeMap<i64, String>,
+    story: Vec<String>,
+}
+
+impl Walk {
+    fn of(world: World) -> Self {
+        let clusters = ["east", "west"].map(|name| (name.to_owned(), State::default())).into();
+        let mut walk =
+            Self { world, clusters, done: 0, gone: false, given: BTreeMap::new(), story: Vec::new() };
+        walk.move_clusters();
+        walk
+    }
+
+    /// The agents and protectors of all clusters that live take one step.
+    fn move_clusters(&mut self) {
+        let placed: Vec<String> = self.world.chosen().into_iter().map(|one| one.cluster).collect();
+        for (name, state) in &mut self.clusters {
+            let site = self.world.sites.get_mut(name).unwrap();
+            if state.dead {
+                continue;
+            }
+            if site.work.as_ref().is_some_and(|work| work.is_going()) {
+                state.groups.clear();
+                (site.work, site.intent) = (None, None);
+            }
+            if let Some(intent) = &site.intent {
+                state.apply(name, intent.clone());
+            }
+            state.protect(name, placed.contains(name), now());
+            if site.view.is_some() {
+                let group = state.groups.values().next().cloned();
+                site.seen = group.map_or(Seen::Absent, |group| Seen::Found(Arc::new(group)));
+            }
+        }
+    }
+
+    fn lose(&mut self, cluster: &str, lost: bool) {
+        self.clusters.get_mut(cluster).unwrap().dead = lost;
+        let managed = self.world.sites.get_mut(cluster).unwrap().managed.as_mut().unwrap();
+        edit(managed, |managed| {
+            let status = if lost { "Unknown" } else { "True" };
+            managed.status.as_mut().unwrap().conditions[0].status = status.into();
+        });
+    }
+
+    fn turn(&mut self, turn: &Turn) {
+        match turn.clone() {
+            Turn::Nothing | Turn::Dies => {}
+            Turn::Asks(spec) => {
+                self.world = self.world.clone().asks(spec);
+                edit(&mut self.world.drpc, |drpc| {
+                    drpc.metadata.generation = Some(drpc.metadata.generation.unwrap() + 1)
+                });
+            }
+            Turn::Deletes => {
+                edit(&mut self.world.drpc, |drpc| drpc.metadata.deletion_timestamp = Some(Time(now())))
+            }
+            Turn::Loses(cluster) => self.lose(cluster, true),
+        }
+    }
+
+    fn note(&mut self, notes: BTreeMap<String, String>) {
+        edit(&mut self.world.drpc, |drpc| drpc.metadata.annotations.get_or_insert_default().extend(notes));
+    }
+
+    fn put(&mut self, cluster: &str, group: lifeboat_api::ramen::VolumeReplicationGroup) {
+        let mut work = group::work(&self.world, cluster, &group);
+        work.metadata.resource_version = Some(self.done.to_string());
+        let site = self.world.sites.get_mut(cluster).unwrap();
+        (site.work, site.intent) = (Some(Arc::new(work)), Some(group));
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Commission { commission, after } => {
+                assert_eq!(after, epoch_on(&*self.world.drpc));
+                self.note(commission.notes());
+            }
+            Effect::PutSpace { cluster } => {
+                let work = group::space_work(&self.world, &cluster);
+                self.world.sites.get_mut(&cluster).unwrap().space_work = Some(Arc::new(work));
+            }
+            Effect::PutGroup { cluster, group, .. } | Effect::Adopt { cluster, group } => {
+                self.put(&cluster, *group)
+            }
+            Effect::ShareKey { clusters } => {
+                for cluster in clusters {
+                    let work = group::space_work(&self.world, &cluster);
+                    self.world.sites.get_mut(&cluster).unwrap().key_work = Some(Arc::new(work));
+                }
+            }
+            Effect::Place { chosen } => self.world = self.world.clone().placed(&chosen),
+            Effect::NotePlaced { cluster, act } => {
+                let action = act.action().map_or(String::new(), |action| action.as_str().to_owned());
+                self.note(
+                    [
+                        (lifeboat_api::annotations::LAST_APP_DEPLOYMENT_CLUSTER.to_owned(), cluster),
+                        (lifeboat_api::annotations::LAST_ACTION.to_owned(), action),
+                    ]
+                    .into(),
+                );
+            }
+            Effect::TakeBackGroup { cluster, .. } => {
+                let site = self.world.sites.get_mut(&cluster).unwrap();
+                edit(site.work.as_mut().unwrap(), |work| {
+                    work.metadata.deletion_timestamp = Some(Time(now()))
+                });
+            }
+            Effect::TakeBackRest { cluster } => {
+                let site = self.world.sites.get_mut(&cluster).unwrap();
+                (site.view, site.space_work, site.key_work) = (None, None, None);
+            }
+            Effect::ReleasePlacement => {
+                edit(self.world.placement.as_mut().unwrap(), |one| one.metadata.finalizers = None);
+            }
+            Effect::Release => self.gone = true,
+            Effect::Own | Effect::OwnPlacement | Effect::Watch { .. } | Effect::ReadStores => {}
+        }
+    }
+
+    /// What must hold, whatever happened.
+    fn holds(&mut self) -> Result<(), String> {
+        let primaries: Vec<&str> = self
+            .world
+            .sites
+            .values()
+            .filter(|site| site.is_meant_primary())
+            .map(|site| site.name.as_str())
+            .collect();
+        if primaries.len() > 1 {
+            return Err(format!("S1: {primaries:?} are meant to be primary"));
+        }
+        let homes = self.world.chosen().into_iter().filter(|one| !one.retained).count();
+        if homes > 1 {
+            return Err(format!("S25: it is placed {homes} times"));
+        }
+        let on_record = epoch_on(&*self.world.drpc);
+        if self.world.sites.values().any(|site| site.intended_epoch() > on_record) {
+            return Err("S26: a work carries an epoch that is not on record".into());
+        }
+        if let Some(given) = Commission::on(&*self.world.drpc) {
+            let known = self.given.entry(given.epoch).or_insert_with(|| given.holder.clone());
+            if *known != given.holder {
+                return Err(format!("S3: epoch {} is {known}'s and {}'s", given.epoch, given.holder));
+            }
+        }
+        let reigns: Vec<i64> = self.clusters.values().flat_map(|state| state.reigns.clone()).collect();
+        let mut once = reigns.clone();
+        once.sort_unstable();
+        once.dedup();
+        if once.len() < reigns.len() {
+            return Err(format!("S2: reigns {reigns:?}"));
+        }
+        let going = |name: &str| self.world.sites[name].work.as_ref().is_some_and(|work| work.is_going());
+        let primary_goes = self.world.sites.values().any(|site| site.is_meant_primary() && going(&site.name));
+        match primary_goes && !self.world.is_placed() {
+            true => Err("S10: protection goes while the application is nowhere".into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Goes on until nothing moves any more; at effect number `at` something happens.
+    fn go(&mut self, at: usize, turn: &Turn) -> Result<(), String> {
+        for _ in 0..120 {
+            if self.gone {
+                return Ok(());
+            }
+            let decision = decide(&self.world, now());
+            if let Some(status) = decision.status {
+                edit(&mut self.world.drpc, |drpc| drpc.status = Some(status));
+            }
+            let before = self.done;
+            if let Next::Do(effects) = decision.next {
+                for effect in effects {
+                    self.story.push(format!("{effect:.80?}"));
+                    self.perform(effect);
+                    self.done += 1;
+                    self.holds()?;
+                    if self.done == at {
+                        self.story.push(format!("{turn:?}"));
+                        self.turn(turn);
+                        break;
+                    }
+                }
+                continue;
+            }
+            let (seen, groups) = (self.done, format!("{:?}", self.clusters));
+            self.move_clusters();
+            self.holds()?;
+            if seen == before && groups == format!("{:?}", self.clusters) {
+                return Ok(());
+            }
+        }
+        Err(format!("it does not come to rest: {:#?}", self.world.drpc.status))
+    }
+}
+
+/// Tells a story with one thing happening after each of its effects; then every cluster comes back, and all must end well.
+fn walk(name: &str, start: impl Fn() -> Walk, turns: &[Turn]) {
+    let mut plain = start();
+    plain.go(usize::MAX, &Turn::Nothing).unwrap_or_else(|why| panic!("{name}: {why} {:#?}", plain.story));
+    let effects = plain.done;
+    assert!(effects >= 3, "{name}: {:#?}", plain.story);
+    for at in 1..=effects {
+        for turn in turns {
+            let mut walk = start();
+            let went = walk.go(at, turn);
+            let place =
+                |walk: &Walk| format!("{name}: {turn:?} after effect {at} of {effects}: {:#?}", walk.story);
+            went.unwrap_or_else(|why| panic!("{why}; {}", place(&walk)));
+            for cluster in ["east", "west"] {
+                walk.lose(cluster, false);
+            }
+            walk.go(usize::MAX, &Turn::Nothing).unwrap_or_else(|why| panic!("{why}; {}", place(&walk)));
+            ends_well(&walk).unwrap_or_else(|why| panic!("{why}; {}", place(&walk)));
+        }
+    }
+}
+
+/// In the end the application runs where it was last asked to be, or where it was when its protection was removed.
+fn ends_well(walk: &Walk) -> Result<(), String> {
+    let chosen = walk.world.chosen();
+    let was_placed = walk.world.drpc.note(lifeboat_api::annotations::LAST_APP_DEPLOYMENT_CLUSTER).is_some();
+    if walk.gone && chosen.is_empty() && !was_placed {
+        return Ok(());
+    }
+    let [home] = &chosen[..] else { return Err(format!("it is placed on {chosen:?}")) };
+    if walk.world.drpc.is_going() {
+        return if walk.gone {
+            Ok(())
+        } else {
+            Err(format!("it is not gone: {:#?}", walk.world.drpc.status))
+        };
+    }
+    let status = walk.world.shown();
+    let step = status.progression.as_ref().map_or("", |step| step.as_str());
+    let spec = &walk.world.drpc.spec;
+    let asked = match spec.action.as_ref().map(|action| action.as_str()) {
+        Some("Failover") => spec.failover_cluster.clone(),
+        Some("Relocate") => spec.preferred_cluster.clone(),
+        _ => None,
+    };
+    if step != "Completed"
+        || *home != Chosen::home(&home.cluster)
+        || asked.is_some_and(|asked| asked != home.cluster)
+    {
+        return Err(format!("it ends on {chosen:?} as {:#?}", status));
+    }
+    let primary = walk.clusters[&home.cluster].groups.values().next().is_some_and(|group| group.is_primary());
+    if primary { Ok(()) } else { Err("where it runs is no primary".into()) }
+}
+
+fn turns() -> Vec<Turn> {
+    vec![
+        Turn::Dies,
+        Turn::Deletes,
+        Turn::Loses("east"),
+        Turn::Loses("west"),
+        Turn::Asks(json!({ "action": null })),
+        Turn::Asks(json!({ "action": "Failover", "failoverCluster": "west" })),
+        Turn::Asks(json!({ "action": "Failover", "failoverCluster": "east" })),
+        Turn::Asks(json!({ "action": "Relocate", "preferredCluster": "east" })),
+        Turn::Asks(json!({ "action": "Relocate", "preferredCluster": "west" })),
+    ]
+}
+
+/// An application that was deployed, with clusters that hold what it says.
+fn steady(spec: Value) -> Walk {
+    let mut walk = Walk::of(deployed());
+    walk.go(usize::MAX, &Turn::Nothing).unwrap();
+    (walk.done, walk.story) = (0, Vec::new());
+    walk.turn(&Turn::Asks(spec));
+    walk
+}
+
+#[test]
+fn a_deployment_bears_everything() {
+    let only_these = [Turn::Dies, Turn::Deletes, Turn::Loses("east"), Turn::Loses("west")];
+    walk("deploy", || Walk::of(new()), &only_these);
+}
+
+#[test]
+fn a_failover_bears_everything() {
+    walk("failover", || steady(json!({ "action": "Failover", "failoverCluster": "west" })), &turns());
+    let dead = || {
+        let mut walk = steady(json!({ "action": "Failover", "failoverCluster": "west" }));
+        walk.lose("east", true);
+        walk
+    };
+    walk("failover from a dead cluster", dead, &turns());
+}
+
+#[test]
+fn a_relocation_bears_everything() {
+    walk("relocate", || steady(json!({ "action": "Relocate", "preferredCluster": "west" })), &turns());
+}
