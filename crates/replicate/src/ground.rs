@@ -9,6 +9,7 @@ use lifeboat_engine::{Class, Clock, EffectError};
 use lifeboat_lvm::{Access, Error, Lvm};
 use lifeboat_node::{Disks, Filesystems, Mounts};
 use lifeboat_stream::Timing;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -72,9 +73,22 @@ pub struct Ground {
     pub(crate) disks: Disks,
     pub(crate) mounts: Mounts,
     pub(crate) resolve: Arc<dyn Resolve>,
+    /// Device classes of this node; empty where they could not be asked for.
+    pub(crate) classes: BTreeSet<String>,
 }
 
 impl Ground {
+    /// Whether an object belongs to a group that was not seen: nobody knows which epoch it is then.
+    pub(crate) fn is_orphan(&self, object: &impl kube::Resource) -> bool {
+        object.group().is_some_and(|key| self.kinds.groups.get(&key).is_none())
+    }
+
+    /// Whether a claim of this storage class can be made on this node.
+    pub(crate) fn serves(&self, class: Option<&str>) -> bool {
+        let device = self.kinds.device_class(class);
+        self.classes.is_empty() || device.is_none_or(|device| self.classes.contains(&device))
+    }
+
     /// The epochs that an object's group knows; one that the object itself was given counts where there is no group.
     pub(crate) fn epochs(&self, object: &impl kube::Resource) -> Option<(u64, Option<u64>)> {
         let group = object.group().and_then(|key| self.kinds.groups.get(&key));

@@ -4,6 +4,7 @@ use crate::words::Words as _;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::storage::v1::StorageClass;
 use lifeboat_api::ramen::VolumeReplicationGroup;
 use lifeboat_api::snapshot::{VolumeSnapshot, VolumeSnapshotContent};
 use lifeboat_api::topolvm::LogicalVolume;
@@ -19,10 +20,12 @@ pub struct Kinds {
     pub sources: Objects<ReplicationSource>,
     /// Receivers.
     pub destinations: Objects<ReplicationDestination>,
-    /// Groups, which know the epoch; none are seen where the cluster lacks the kind.
+    /// Groups, which know the epoch; none are seen while the cluster lacks the kind.
     pub groups: Objects<VolumeReplicationGroup>,
     /// Claims.
     pub claims: Objects<PersistentVolumeClaim>,
+    /// Storage classes.
+    pub classes: Objects<StorageClass>,
     /// Volumes.
     pub volumes: Objects<PersistentVolume>,
     /// LogicalVolumes.
@@ -65,24 +68,15 @@ pub fn claim_of_receiver(receiver: &ReplicationDestination) -> ObjectKey {
 }
 
 impl Kinds {
-    /// Watches every kind, groups only where the cluster has them.
-    pub fn watch(
-        engine: &mut Engine,
-        client: &kube::Client,
-        manager: &str,
-        node: &str,
-        groups: bool,
-    ) -> Self {
+    /// Watches every kind; groups on an engine of their own, for a cluster may lack them.
+    pub fn watch(engine: &mut Engine, for_groups: &mut Engine, node: &str) -> Self {
         let ours = || Selection::all().labels(format!("{}={}", labels::CREATED_BY, labels::CREATED_BY_MOVER));
         let sources = engine.objects::<ReplicationSource>(Selection::all());
         let destinations = engine.objects::<ReplicationDestination>(Selection::all());
         let snapshots = engine.objects::<VolumeSnapshot>(Selection::all());
         let logical = engine.objects::<LogicalVolume>(Selection::all());
         let volumes = engine.objects::<PersistentVolume>(Selection::all());
-        let groups = match groups {
-            true => engine.objects(Selection::all()),
-            false => Objects::new(client.clone(), manager),
-        };
+        let groups = for_groups.objects(Selection::all());
         Self {
             by_handle: logical.index(|logical: &LogicalVolume| volume_id(logical).map(str::to_owned)),
             sending: sources.index(|source: &ReplicationSource| {
@@ -101,6 +95,7 @@ impl Kinds {
             volume_of: volumes.index(|volume: &PersistentVolume| claim_of(volume).map(|(key, _)| key)),
             groups,
             claims: engine.objects(Selection::all()),
+            classes: engine.objects(Selection::all()),
             contents: engine.objects(Selection::all()),
             services: engine.objects(ours()),
             slices: engine.objects(ours()),
@@ -112,6 +107,13 @@ impl Kinds {
             logical,
             volumes,
         }
+    }
+
+    /// The device class of a storage class, where it names one.
+    #[must_use]
+    pub fn device_class(&self, class: Option<&str>) -> Option<String> {
+        let class = self.classes.get(&ObjectKey::cluster_wide(class?))?;
+        class.parameters.as_ref()?.get(annotations::DEVICE_CLASS).filter(|name| !name.is_empty()).cloned()
     }
 
     /// Whether a VolSync runs on this cluster.

@@ -81,18 +81,26 @@ impl Agent {
     /// Runs until told to stop.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
         let mut stop = Box::pin(stop);
-        let groups = tokio::select! {
+        tokio::select! {
             () = &mut stop => return,
-            groups = kinds(&self.client) => groups,
-        };
+            () = served(&self.client, &NEEDED) => {}
+        }
         let mut engine = Engine::new(NAME, self.client.clone(), self.clock.clone(), self.settings);
-        let kinds = Kinds::watch(&mut engine, &self.client, NAME, &self.config.node, groups);
+        let mut for_groups = Engine::new(NAME, self.client.clone(), self.clock.clone(), self.settings);
+        let kinds = Kinds::watch(&mut engine, &mut for_groups, &self.config.node);
+        let asked = self.client.clone();
+        let following = async move {
+            served(&asked, &[lifeboat_api::ramen::GROUP]).await;
+            for_groups.run(std::future::pending()).await;
+        };
         let disks = Disks::new(self.parts.lvm.clone());
         let mounts = Mounts::new(self.parts.filesystems.clone(), self.config.state.join("mounts"));
         if let Err(error) = mounts.learn().await {
             tracing::warn!(%error, "what an earlier process left mounted is not known");
         }
+        let classes = self.parts.lvm.classes().await.unwrap_or_default();
         let ground = Ground {
+            classes: classes.into_iter().map(|class| class.name).collect(),
             client: self.client,
             clock: self.clock.clone(),
             config: self.config.clone(),
@@ -138,6 +146,7 @@ impl Agent {
         tokio::select! {
             () = engine.run(stop) => {}
             () = self.receiver.run() => {}
+            () = following => {}
             () = hear(self.told, &desk, &receivers, &self.clock) => {}
             () = disks.follow(on_disk) => {}
             () = sender.run(|_| wake_jobs(&kinds, &senders)) => {}
@@ -147,21 +156,17 @@ impl Agent {
     }
 }
 
-/// Waits until the cluster has the kinds without which nothing can be done; says whether it has groups.
-async fn kinds(client: &kube::Client) -> bool {
-    let served = |group: &'static str| async move {
-        let groups = client.list_api_groups().await.ok()?;
-        Some(groups.groups.iter().any(|found| found.name == group))
-    };
+/// Groups of kinds without which nothing can be done.
+const NEEDED: [&str; 3] =
+    [lifeboat_api::volsync::GROUP, lifeboat_api::topolvm::GROUP, lifeboat_api::snapshot::GROUP];
+
+/// Waits until the cluster serves all of these.
+async fn served(client: &kube::Client, needed: &[&str]) {
     loop {
-        let needed =
-            [lifeboat_api::volsync::GROUP, lifeboat_api::topolvm::GROUP, lifeboat_api::snapshot::GROUP];
-        let mut all = true;
-        for group in needed {
-            all &= served(group).await == Some(true);
-        }
-        if all {
-            return served("ramendr.openshift.io").await == Some(true);
+        if let Ok(known) = client.list_api_groups().await
+            && needed.iter().all(|group| known.groups.iter().any(|found| found.name == *group))
+        {
+            return;
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }

@@ -256,6 +256,13 @@ fn receive(
     if let Some((_, _, Refusal::Spoiled(_) | Refusal::BaseMismatch { .. })) = &world.received.refused {
         return act(world, now, Effect::Renew);
     }
+    if world.orphan {
+        let why = "its group is not there: which copies are too old cannot be told, so none is taken";
+        return match is_busy(world) {
+            true => Decision::act([Effect::Hush]),
+            false => wait(world, now, Wait::Superseded(why.to_owned())),
+        };
+    }
     let epoch = world.epoch.max(epoch_of(&here.volume));
     let as_wanted = world.expected.as_ref().is_some_and(|expected| {
         expected.volume == here.uid

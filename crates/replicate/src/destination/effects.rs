@@ -2,13 +2,12 @@
 
 use super::decide::{Effect, ReceiverDecision, decide, is_direct};
 use super::make;
-use super::roll_back::Back;
 use super::world::{Desk, Expected, World, back_name, id, mount_name};
 use crate::ground::{Ground, stale};
 use crate::jobs::Jobs;
 use crate::kinds::claim_of_receiver;
 use crate::memory::{Memory, Staging, is_empty};
-use crate::place::{EPOCH_TAG, Here, Place, epoch_of, find, on_disk};
+use crate::place::{EPOCH_TAG, Here, Place, epoch_of, find};
 use crate::resolve::service;
 use crate::source::failure::Failure;
 use crate::why::Wait;
@@ -21,7 +20,7 @@ use lifeboat_api::{annotations, finalizers};
 use lifeboat_engine::{Class, Controller, EffectError, ObjectKey, Trouble};
 use lifeboat_lvm::Access;
 use lifeboat_node::Purpose;
-use lifeboat_stream::{Destination, Destinations, Place as Into_, Policy, Source, Trust};
+use lifeboat_stream::{Destination, Destinations, Place as Into_, Policy};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -58,25 +57,25 @@ impl Receivers {
         find(kinds, disks, &config.node, claim.as_deref())
     }
 
-    fn here(&self, receiver: &ReplicationDestination) -> Result<Box<Here>, EffectError> {
+    pub(super) fn here(&self, receiver: &ReplicationDestination) -> Result<Box<Here>, EffectError> {
         match self.place(receiver) {
             Place::Here(here) => Ok(here),
             _ => Err(stale("the volume is not here any more")),
         }
     }
 
-    /// Where an image is on the disks.
-    fn image(&self, space: &str, name: &str, block: bool) -> Option<Place> {
-        let kinds = &self.ground.kinds;
-        let image = kinds.snapshots.get(&ObjectKey::new(space, name))?;
-        let content = image.status.as_ref()?.bound_volume_snapshot_content_name.clone()?;
-        let content = kinds.contents.get(&ObjectKey::cluster_wide(content))?;
-        let handle = content.status.as_ref()?.snapshot_handle.clone()?;
-        let logical = kinds.by_handle.first(&handle)?;
-        if logical.spec.node_name != self.ground.config.node {
-            return Some(Place::Elsewhere(logical.spec.node_name.clone()));
+    /// Whether another node has taken a receiver whose volume is not made yet, or this one could not hold it.
+    fn is_for_another(&self, receiver: &ReplicationDestination, place: &Place) -> bool {
+        let claim = self.ground.kinds.claims.get(&claim_of_receiver(receiver));
+        let chosen = claim.as_deref().and_then(|claim| claim.note(annotations::SELECTED_NODE));
+        let tls = receiver.spec.rsync_tls.as_ref();
+        let asked = claim.as_deref().and_then(|claim| claim.spec.as_ref()?.storage_class_name.as_deref());
+        let class = asked.or(tls.and_then(|tls| tls.volume.storage_class_name.as_deref()));
+        match (place, chosen) {
+            (Place::Unbound, Some(node)) => node != self.ground.config.node,
+            (Place::NoClaim | Place::Unbound, None) => !self.ground.serves(class),
+            _ => false,
         }
-        Some(on_disk(&self.ground.disks, &logical, block))
     }
 
     async fn mount(&self, receiver: &ReplicationDestination) -> Result<(), EffectError> {
@@ -97,7 +96,7 @@ impl Receivers {
         ground.change(&here.class, "mounting the volume to receive into", work).await
     }
 
-    fn remember(&self, volume: &str, staging: Staging) -> Result<(), EffectError> {
+    pub(super) fn remember(&self, volume: &str, staging: Staging) -> Result<(), EffectError> {
         let tried = || format!("noting what the volume {volume} is a copy of");
         self.memory.remember(volume, staging).map_err(|error| failed(tried(), error))
     }
@@ -213,44 +212,6 @@ impl Receivers {
             done => done.map(drop),
         }
     }
-
-    async fn start_back(&self, receiver: &ReplicationDestination) -> Result<(), EffectError> {
-        let here = self.here(receiver)?;
-        let name = receiver.note(annotations::ROLL_BACK_TO).unwrap_or_default().to_owned();
-        let Some(Place::Here(image)) = self.image(receiver.space(), &name, here.block) else {
-            return Err(stale("the image is gone"));
-        };
-        let ground = &self.ground;
-        let (path, block) = ground.path(&here, &mount_name(&here.uid))?;
-        let (from, _) = ground.path(&image, &back_name(&here.uid))?;
-        let (image, volume) = match block {
-            true => (Source::Device { path: from, changed: None }, Into_::Device(path)),
-            false => (Source::Tree { path: from, trust: Trust::Stamps }, Into_::Tree(path)),
-        };
-        let secret =
-            receiver.spec.rsync_tls.as_ref().and_then(|tls| tls.key_secret.clone()).unwrap_or_default();
-        let key = crate::secret::key(&ground.client, receiver.space(), &secret).await;
-        let key = key.map_err(|failure| EffectError::new(Class::Transient, failure.message))?;
-        // From here on the volume is neither the one nor the other.
-        let count = self.memory.of(&here.uid).map_or(0, |staging| staging.count) + 1;
-        self.remember(&here.uid, Staging::unknown(count))?;
-        let folder = self.memory.folder(&here.uid).join("back");
-        let back = Back { image, volume, key, folder, timing: ground.config.timing, now: ground.clock.now() };
-        self.jobs.start(receiver.uid(), &name, Box::pin(back.run()));
-        Ok(())
-    }
-
-    async fn mount_back(&self, receiver: &ReplicationDestination) -> Result<(), EffectError> {
-        let here = self.here(receiver)?;
-        let name = receiver.note(annotations::ROLL_BACK_TO).unwrap_or_default();
-        let Some(Place::Here(image)) = self.image(receiver.space(), name, here.block) else {
-            return Err(stale("the image is gone"));
-        };
-        let Access::Device(device) = &image.volume.access else { return Ok(()) };
-        let name = back_name(&here.uid);
-        let work = self.ground.mounts.mount(&name, device, Purpose::Backup);
-        self.ground.change(&image.class, "mounting the image", work).await
-    }
 }
 
 impl Controller for Receivers {
@@ -265,7 +226,9 @@ impl Controller for Receivers {
         let kinds = &self.ground.kinds;
         let receiver = kinds.destinations.get(key).filter(|receiver| receiver.spec.rsync_tls.is_some());
         let place = receiver.as_deref().map_or(Place::NoClaim, |receiver| self.place(receiver));
-        if let Place::Elsewhere(_) = place {
+        if matches!(place, Place::Elsewhere(_))
+            || receiver.as_deref().is_some_and(|one| self.is_for_another(one, &place))
+        {
             return None;
         }
         let images = kinds.images_of.get(key);
@@ -299,6 +262,7 @@ impl Controller for Receivers {
                 .as_deref()
                 .and_then(|receiver| self.ground.epochs(receiver))
                 .map_or(0, |(seen, _)| seen),
+            orphan: receiver.as_deref().is_some_and(|receiver| self.ground.is_orphan(receiver)),
             staging: volume.as_deref().and_then(|volume| self.memory.of(volume)),
             received: self.desk.received.lock().get(key).cloned().unwrap_or_default(),
             mounts: (mounted(mount_name), mounted(back_name)),
@@ -391,39 +355,5 @@ impl Controller for Receivers {
 
     fn subject(world: &World) -> Option<ObjectReference> {
         world.receiver.as_ref().map(|receiver| lifeboat_node::provision::words::reference(&**receiver))
-    }
-}
-
-impl Receivers {
-    /// Makes the service or where it leads, or corrects what is there.
-    async fn offer(
-        &self,
-        key: &ObjectKey,
-        receiver: &ReplicationDestination,
-        what: &Effect,
-    ) -> Result<(), EffectError> {
-        let world = self.observe(key, None).ok_or_else(|| stale("the receiver is gone"))?;
-        let kinds = &self.ground.kinds;
-        let bad = |error| EffectError::caused(Class::BadInput, "writing an object down", error);
-        if *what == Effect::Serve {
-            let wanted = make::receiver_service(&world, receiver);
-            let Some(has) = &world.service else { return kinds.services.create(&wanted).await.map(drop) };
-            let mut patch =
-                json!({ "metadata": has.guard(), "spec": serde_json::to_value(&wanted.spec).map_err(bad)? });
-            patch["metadata"]["ownerReferences"] = json!(wanted.metadata.owner_references);
-            return kinds.services.patch(&ObjectKey::of(&**has), &Patch::Merge(patch)).await.map(drop);
-        }
-        let wanted = make::slice(&world, receiver);
-        match &world.slice {
-            None => kinds.slices.create(&wanted).await.map(drop),
-            // What kind of address it holds cannot be changed.
-            Some(has) if has.address_type != wanted.address_type => kinds.slices.delete(has).await,
-            Some(has) => {
-                let mut patch = serde_json::to_value(&wanted).map_err(bad)?;
-                patch["metadata"] = has.guard();
-                patch["metadata"]["ownerReferences"] = json!(wanted.metadata.owner_references);
-                kinds.slices.patch(&ObjectKey::of(&**has), &Patch::Merge(patch)).await.map(drop)
-            }
-        }
     }
 }

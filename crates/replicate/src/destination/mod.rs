@@ -5,6 +5,7 @@
 pub mod decide;
 mod effects;
 mod make;
+mod offer;
 mod paused;
 mod roll_back;
 pub mod status;

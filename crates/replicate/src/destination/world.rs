@@ -41,6 +41,8 @@ pub struct World {
     pub slice: Option<Arc<EndpointSlice>>,
     /// The highest epoch that its group knows.
     pub epoch: u64,
+    /// Whether it has a group that was not seen.
+    pub orphan: bool,
     /// What the volume is a copy of.
     pub staging: Option<Staging>,
     /// What the stream expects.

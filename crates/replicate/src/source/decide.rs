@@ -133,6 +133,11 @@ fn absent(world: &World, place: &Place) -> Wait {
 
 /// The epoch to send at. Who is no longer the primary does not send at all: its data is older than what the receiver's side has since.
 fn epoch(world: &World, here: &Here) -> Result<u64, Wait> {
+    if world.orphan {
+        let why =
+            "its group is not there: whether this is the primary's copy cannot be told, so it is not sent";
+        return Err(Wait::Superseded(why.to_owned()));
+    }
     let tagged = epoch_of(&here.volume);
     let ours = match world.epochs {
         None | Some((0, _)) => tagged,

@@ -191,6 +191,7 @@ impl Controller for Senders {
         Some(World {
             mount: self.ground.mounts.of(&cut_name(source.uid())),
             epochs: self.ground.epochs(&*source),
+            orphan: self.ground.is_orphan(&*source),
             held: claim.is_some_and(|claim| claim.note(annotations::USE_COPY_TRIGGER).is_some()),
             job: self.jobs.of(source.uid()),
             room: self.jobs.has_room(),

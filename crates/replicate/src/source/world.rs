@@ -25,6 +25,8 @@ pub struct World {
     pub mount: Option<PathBuf>,
     /// The group's epochs, where there is a group: the highest it knows, and the one at which it is primary here.
     pub epochs: Option<(u64, Option<u64>)>,
+    /// Whether it has a group that was not seen.
+    pub orphan: bool,
     /// Whether the claim holds copies back.
     pub held: bool,
     /// What this process does about it.

@@ -7,6 +7,7 @@ use crate::stories::pair;
 use async_trait::async_trait;
 use lifeboat_api::volsync::ReplicationSource;
 use lifeboat_replicate::{Resolve, ResolveError};
+use lifeboat_testbed::NotYet;
 use serde_json::json;
 use std::fs;
 use std::net::SocketAddr;
@@ -136,9 +137,11 @@ fn a_receiver_that_dies_in_the_middle_goes_on_after_it() {
             fs::write(files.join(format!("f{number}")), noise(number + 1, 500_000)).unwrap();
         }
         create(east.sources.clone(), sender_json("data", "data", json!({"manual": "first"}))).await;
-        while link.crossed.load(Ordering::Relaxed) < 4_000_000 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let crossing = || async {
+            let crossed = link.crossed.load(Ordering::Relaxed);
+            if crossed >= 4_000_000 { Ok(()) } else { Err(NotYet(format!("{crossed} bytes have crossed"))) }
+        };
+        east.cluster.eventually("half of it", crossing).await;
         // Nothing that is not whole is ever shown.
         assert!(west.destinations.get("data").await.unwrap().status.unwrap().latest_image.is_none());
         let port = west.address.unwrap();

@@ -59,6 +59,7 @@ fn world(change: impl FnOnce(&mut Value)) -> World {
         service: None,
         slice: None,
         epoch: 1,
+        orphan: false,
         staging: Some(Staging { count: 4, base: Some("g1".to_owned()) }),
         expected: Some(Expected { volume: "v".to_owned(), incarnation: "copy-4".to_owned(), epoch: 2 }),
         received: Received::default(),

@@ -207,12 +207,13 @@ fn what_a_running_volsync_does_is_left_to_it() {
         let files = east.claim("data").await;
         fs::write(files.join("f"), "one").unwrap();
         create(east.sources.clone(), sender_json("data", "data", json!({"manual": "first"}))).await;
-        // The claim of a second sender tells that the first was looked at.
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-        assert!(east.sources.get("data").await.unwrap().status.is_none());
+        let before = east.cluster.clock().now();
         let stopped = Patch::Merge(json!({"status": {"readyReplicas": 0}}));
         deployments.patch_status("volsync", &PatchParams::default(), &stopped).await.unwrap();
         let source = east.served("data", "first").await;
+        // Nothing was cut while it ran.
+        let cut: jiff::Timestamp = external(&source, "cut").parse().unwrap();
+        assert!(cut >= before, "cut at {cut}, before {before}");
         west.has("data", external(&source, "generation")).await;
     });
 }

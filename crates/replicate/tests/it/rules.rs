@@ -54,6 +54,7 @@ fn world() -> World {
         cut: None,
         mount: None,
         epochs: None,
+        orphan: false,
         held: false,
         job: None,
         room: true,
@@ -212,6 +213,8 @@ fn only_the_primary_sends() {
     waits(&epochs(3, Some(2), 0), superseded, None);
     // The volume has seen a later primary, whatever the group says.
     waits(&epochs(2, Some(2), 3), superseded, None);
+    // A group that nobody sees cannot say who is primary.
+    waits(&with(|world| world.orphan = true), superseded, None);
     // What was cut in an earlier role is not sent.
     let older = with(|world| {
         world.epochs = Some((2, Some(2)));
