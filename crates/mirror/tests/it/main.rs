@@ -1,6 +1,8 @@
 //! The mirror, tried: rules as tables, stories on two clusters with real bytes, a death at every effect.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod crash;
+mod mortal;
 mod rules;
 mod side;
 mod stories;

@@ -1,6 +1,6 @@
 //! One of two clusters: an API server, a node with a folder for disks, its agent and its mirror.
 
-use async_trait::async_trait;
+use crate::mortal::{Fate, Mortal, NoMounts};
 use k8s_openapi::api::core::v1::{
     CSIPersistentVolumeSource, ObjectReference, PersistentVolume, PersistentVolumeClaim, Secret,
 };
@@ -11,22 +11,18 @@ use lifeboat_api::annotations::parameters;
 use lifeboat_api::replication::{VolumeReplication, VolumeReplicationClass};
 use lifeboat_api::topolvm::LogicalVolume;
 use lifeboat_engine::{Clock, Settings};
-use lifeboat_lvm::{
-    Capacity, Change, Create, DeviceClass, Directories, DirectoryClass, Error, Lvm, Snapped, Snapshot, Volume,
-};
+use lifeboat_lvm::{Directories, DirectoryClass, Lvm};
 use lifeboat_mirror::{Config, Parts};
 use lifeboat_mover::Rustic;
 use lifeboat_node::volume::agent;
-use lifeboat_node::{CopyCare, Filesystems, Purpose};
-use lifeboat_testbed::{Cluster, CrashPoints, Kind, NotYet, Task, fixtures};
+use lifeboat_testbed::{Cluster, NotYet, Task, fixtures};
 use parking_lot::Mutex;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
-use tokio::sync::watch;
 
 pub const DRIVER: &str = "topolvm.io";
 const KEY: &str = "mirror:00112233445566778899aabbccddeeff";
@@ -41,24 +37,26 @@ pub struct Side {
     /// Where its mirror listens, once it has.
     pub address: Arc<Mutex<Option<SocketAddr>>>,
     tasks: Arc<Mutex<Vec<Task>>>,
+    /// When its next processes die.
+    pub fate: Arc<Mutex<Fate>>,
 }
 
 impl Side {
     /// A side on a cluster.
     pub async fn on(cluster: Cluster) -> Self {
         cluster.install(&crate::definitions()).await;
-        let mark = cluster.namespace("mirror").await;
-        Self { mark, ..Self::bare(cluster) }
+        Self::beside_others(cluster).await
     }
 
-    /// A side on a cluster that somebody else sets up.
-    pub fn bare(cluster: Cluster) -> Self {
+    /// A side on a cluster that has the definitions already, and maybe other sides.
+    pub async fn beside_others(cluster: Cluster) -> Self {
         Self {
+            mark: cluster.namespace("mirror").await,
             cluster,
-            mark: "default".to_owned(),
             folder: Arc::new(TempDir::new().unwrap()),
             address: Arc::default(),
             tasks: Arc::default(),
+            fate: Arc::default(),
         }
     }
 
@@ -75,11 +73,11 @@ impl Side {
     }
 
     /// What its processes are, until they end.
-    pub async fn run(self, client: kube::Client, clock: Clock, points: CrashPoints) {
+    pub async fn run(self, client: kube::Client, clock: Clock, fate: Fate) {
         std::fs::create_dir_all(self.disks()).unwrap();
         let class = DirectoryClass::new("dir", self.disks()).default_class();
         let inner = Directories::new(vec![class]).unwrap();
-        let lvm: Arc<dyn Lvm> = Arc::new(Mortal { inner, points });
+        let lvm: Arc<dyn Lvm> = Arc::new(Mortal { inner, fate });
         let parts = lifeboat_node::volume::Parts {
             lvm: lvm.clone(),
             mover: Arc::new(Rustic::new()),
@@ -107,8 +105,23 @@ impl Side {
 
     /// Starts its processes.
     pub async fn start(&self) {
-        let (client, clock) = (self.cluster.client(), self.cluster.clock());
-        self.tasks.lock().push(Task::spawn(self.clone().run(client, clock, CrashPoints::counting())));
+        let fate = self.fate.lock().clone();
+        let side = self.clone();
+        let living = async move {
+            let clock = side.cluster.clock();
+            if side.cluster.is_embedded() {
+                let mortal = side.cluster.client_with(Arc::new(fate.clone()));
+                tokio::select! {
+                    biased;
+                    () = fate.died.notified() => {}
+                    () = side.clone().run(mortal, clock.clone(), fate.clone()) => {}
+                }
+            }
+            // Whoever died is started again, and lives.
+            let client = side.cluster.client();
+            side.run(client, clock, Fate::default()).await;
+        };
+        self.tasks.lock().push(Task::spawn(living));
         while self.address.lock().is_none() {
             tokio::task::yield_now().await;
         }
@@ -313,85 +326,4 @@ pub fn condition(one: &VolumeReplication, type_: &str) -> String {
     let mut current =
         conditions.filter(|it| it.type_ == type_ && it.observed_generation == one.metadata.generation);
     current.next().map(|it| format!("{} {}", it.status, it.reason)).unwrap_or_default()
-}
-
-/// A back end whose caller can die at every change.
-struct Mortal {
-    inner: Directories,
-    points: CrashPoints,
-}
-
-impl Mortal {
-    async fn effect<R>(&self, what: String, work: impl Future<Output = R>) -> R {
-        match self.points.effect(Kind::Lvm, what, work).await {
-            Ok(done) => done,
-            // Whoever has died does not go on.
-            Err(_) => std::future::pending().await,
-        }
-    }
-}
-
-#[async_trait]
-impl Lvm for Mortal {
-    async fn classes(&self) -> Result<Vec<DeviceClass>, Error> {
-        self.inner.classes().await
-    }
-    async fn volumes(&self, class: &str) -> Result<Vec<Volume>, Error> {
-        self.inner.volumes(class).await
-    }
-    async fn capacity(&self, class: &str) -> Result<Capacity, Error> {
-        self.inner.capacity(class).await
-    }
-    async fn create(&self, wanted: Create) -> Result<Volume, Error> {
-        self.effect(format!("create {}", wanted.name), self.inner.create(wanted)).await
-    }
-    async fn snapshot(&self, wanted: Snapshot) -> Result<Snapped, Error> {
-        self.effect(format!("snapshot {}", wanted.name), self.inner.snapshot(wanted)).await
-    }
-    async fn resize(&self, class: &str, name: &str, size: u64) -> Result<u64, Error> {
-        self.effect(format!("resize {name}"), self.inner.resize(class, name, size)).await
-    }
-    async fn rename(&self, class: &str, from: &str, to: &str) -> Result<(), Error> {
-        self.effect(format!("rename {from}"), self.inner.rename(class, from, to)).await
-    }
-    async fn retag(
-        &self,
-        class: &str,
-        name: &str,
-        add: &BTreeSet<String>,
-        remove: &BTreeSet<String>,
-    ) -> Result<(), Error> {
-        self.effect(format!("retag {name}"), self.inner.retag(class, name, add, remove)).await
-    }
-    async fn remove(&self, class: &str, name: &str) -> Result<(), Error> {
-        self.effect(format!("remove {name}"), self.inner.remove(class, name)).await
-    }
-    fn changes(&self) -> watch::Receiver<Change> {
-        self.inner.changes()
-    }
-}
-
-/// Directories need no mounts; one that is asked for is a mistake of the rules.
-struct NoMounts;
-
-#[async_trait]
-impl Filesystems for NoMounts {
-    async fn mount(&self, device: &Path, _: &Path, _: Purpose) -> Result<(), Error> {
-        panic!("a directory is mounted: {}", device.display());
-    }
-    async fn unmount(&self, at: &Path) -> Result<(), Error> {
-        panic!("a directory is unmounted: {}", at.display());
-    }
-    async fn mounted_under(&self, _: &Path) -> Result<Vec<PathBuf>, Error> {
-        Ok(Vec::new())
-    }
-    async fn care(&self, _: &Path) -> Result<CopyCare, Error> {
-        Ok(CopyCare::Nothing)
-    }
-    async fn freeze(&self, at: &Path) -> Result<(), Error> {
-        panic!("a directory is frozen: {}", at.display());
-    }
-    async fn thaw(&self, at: &Path) -> Result<(), Error> {
-        panic!("a directory is thawed: {}", at.display());
-    }
 }
