@@ -21,15 +21,17 @@ pub struct Args {
     #[arg(long, value_name = "NAME", env = "POD_NAMESPACE", default_value = "ramen-system")]
     namespace: String,
     /// Leave membership (leases, namespaces and rights of clusters) to Open Cluster Management's own controllers.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "membership_only")]
     membership_elsewhere: bool,
+    /// Do nothing but membership: another operator, such as Ramen's, decides where applications run.
+    #[arg(long)]
+    membership_only: bool,
 }
 
 /// Works until Ctrl-C or SIGTERM.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     block_on(async {
         let client = client(&args.target).await?;
-        drpc::kinds(&client).await.context("reading the hub's kinds")?;
         let lead = Lead {
             client: client.clone(),
             namespace: args.namespace.clone(),
@@ -37,6 +39,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             alone: args.alone,
             metrics: Metrics::default(),
         };
+        if args.membership_only {
+            let engine = lifeboat_fleet::availability(client, Clock::system(), Settings::default());
+            return lead.run(|stop| engine.run(stop.cancelled_owned())).await;
+        }
+        drpc::kinds(&client).await.context("reading the hub's kinds")?;
         let membership = if args.membership_elsewhere { Membership::Elsewhere } else { Membership::Here };
         lead.run(|stop| serve(client, args.namespace.clone(), membership, stop)).await
     })
