@@ -17,6 +17,8 @@ use tokio::sync::watch;
 const PSK: &str = "psk.txt";
 /// Under what the secret may hold the addresses of the peer's mirrors, with commas.
 const PEERS: &str = "peers";
+/// How long a peer may take to say what a volume is: a lost one must not hold up a failover.
+const SAYS_WITHIN: Duration = Duration::from_secs(5);
 /// How long a peer may take to get ready for bytes.
 pub(crate) const READY_WITHIN: Duration = Duration::from_secs(20);
 
@@ -111,7 +113,7 @@ impl Line {
         let (key, peers) = self.open().await?;
         let (request, mut failed, mut absent) = (Request::Ask(ask), None, None);
         for peer in peers {
-            match talk::ask(peer, &key, &request, self.timing.handshake).await {
+            match talk::ask(peer, &key, &request, self.timing.handshake.min(SAYS_WITHIN)).await {
                 Ok(Answer::State(state)) if state.role == Role::Absent => absent = Some(state),
                 Ok(Answer::State(state)) => return Ok(Word::State(state)),
                 Ok(Answer::Refused(refused)) => failed = Some(refused.into()),

@@ -45,11 +45,12 @@ impl Failure {
     #[must_use]
     pub fn pause(&self, failures: u32) -> SignedDuration {
         let doubled =
-            |first: i64| SignedDuration::from_secs((first << failures.saturating_sub(1).min(6)).min(60));
+            |most: i64| SignedDuration::from_secs((1 << failures.saturating_sub(1).min(6)).min(most));
         match self.kind {
             Kind::Busy | Kind::Renamed(_) => SignedDuration::from_secs(1),
-            Kind::Link | Kind::Source | Kind::Other => doubled(1),
-            Kind::Setup | Kind::Refused => doubled(5),
+            // Asking is cheap, and a peer that returns is to be served soon.
+            Kind::Link | Kind::Refused => doubled(10),
+            Kind::Source | Kind::Setup | Kind::Other => doubled(60),
             Kind::Superseded => SignedDuration::from_secs(30),
         }
     }
@@ -68,7 +69,7 @@ impl From<TalkError> for Failure {
 impl From<Refused> for Failure {
     fn from(refused: Refused) -> Self {
         let kind = match refused {
-            Refused::OldEpoch { .. } | Refused::Primary { .. } => Kind::Superseded,
+            Refused::OldEpoch { .. } => Kind::Superseded,
             _ => Kind::Refused,
         };
         Self::new(kind, refused.to_string())

@@ -6,6 +6,7 @@ mod mortal;
 mod rules;
 mod side;
 mod stories;
+mod talking;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
