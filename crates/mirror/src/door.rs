@@ -21,6 +21,8 @@ use tokio::task::JoinSet;
 const GUESTS: usize = 1024;
 /// How long keys are known before they are read again.
 const FRESH: SignedDuration = SignedDuration::from_secs(5);
+/// How long it is known that there are none.
+const NOTHING_FRESH: SignedDuration = SignedDuration::from_secs(1);
 
 /// Connections that carry bytes at this moment; clones are the same.
 #[derive(Clone)]
@@ -153,11 +155,12 @@ impl Door {
     async fn keys(&self) -> Vec<(String, Shared)> {
         let now = self.ground.clock.steady();
         let mut known = self.keys.lock().await;
-        if let Some((read, keys)) = known.as_ref()
-            && now.duration_since(*read) < FRESH
-            && !keys.is_empty()
-        {
-            return keys.clone();
+        if let Some((read, keys)) = known.as_ref() {
+            // Classes may only just have come.
+            let fresh = if keys.is_empty() { NOTHING_FRESH } else { FRESH };
+            if now.duration_since(*read) < fresh {
+                return keys.clone();
+            }
         }
         let mut keys = Vec::new();
         for class in self.ground.kinds.classes.all() {

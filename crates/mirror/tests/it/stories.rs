@@ -241,6 +241,27 @@ async fn who_is_fenced_gets_no_byte_in_until_it_is_let_in_again() {
         .await;
 }
 
+#[tokio::test]
+async fn the_peers_place_grows_with_the_volume_and_goes_when_it_is_deleted() {
+    let (east, west) = both().await;
+    let (_, peer) = protected(&east, &west).await;
+    let name = format!("pvc-{}", east.mark);
+    let more = Patch::Merge(json!({ "spec": { "size": "128Mi" } }));
+    east.logical().patch(&name, &PatchParams::default(), &more).await.unwrap();
+    west.wait(&west.logical(), &name, |place| place.is_some_and(|place| place.spec.size.0 == "128Mi")).await;
+    let since = east.now();
+    east.synced("data", since).await;
+    east.delete("data").await;
+    assert!(
+        west.volumes().contains(&format!("replica-{peer}")),
+        "the peer's copy stays: {:?}",
+        west.volumes()
+    );
+    west.logical().delete(&name, &DeleteParams::default()).await.unwrap();
+    west.wait(&west.logical(), &name, |place| place.is_none()).await;
+    assert_eq!(west.volumes(), [].into());
+}
+
 fn epoch(number: u64) -> Patch<serde_json::Value> {
     Patch::Merge(json!({ "metadata": { "annotations": { annotations::EPOCH: number.to_string() } } }))
 }
