@@ -267,6 +267,9 @@ pub mod parameters {
         "replication.storage.openshift.io/replication-secret-namespace";
     /// In a replication class of node storage: addresses of the mirrors of the peer cluster, with commas. Ours, not known to peers.
     pub const MIRROR_PEERS: &str = "topolvm.io/mirror-peers";
+    /// In a replication class of node storage: how often changes are really sent, where that is more often than the policy's interval asks
+    /// for. Ours, not known to peers.
+    pub const MIRROR_EVERY: &str = "topolvm.io/mirror-every";
     /// In a storage class: file system to make.
     pub const FS_TYPE: &str = "csi.storage.k8s.io/fstype";
 }
