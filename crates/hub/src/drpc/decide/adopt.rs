@@ -2,7 +2,7 @@
 //! any more. What is there is asked for exactly as it is, with our identity on it; no role changes.
 
 use crate::drpc::decide::{Effect, Step};
-use crate::drpc::world::World;
+use crate::drpc::world::{GroupWords as _, World};
 use crate::words::Words as _;
 use jiff::Timestamp;
 use kube::api::ObjectMeta;
@@ -13,7 +13,9 @@ use lifeboat_api::ramen::VolumeReplicationGroup;
 pub fn adopt(world: &World, now: Timestamp) -> Option<Step> {
     let sites = world.members().into_iter().filter_map(|name| world.site(name));
     let orphans = sites.filter(|site| site.work.is_none()).filter_map(|site| {
-        let group = site.group(now).filter(|group| !group.is_going())?;
+        let group = site
+            .group(now)
+            .filter(|group| !group.is_going() && !is_outdone(world, now, &site.name, group))?;
         Some(Effect::Adopt {
             cluster: site.name.clone(),
             group: Box::new(as_it_is(world, &site.name, group)),
@@ -21,6 +23,18 @@ pub fn adopt(world: &World, now: Timestamp) -> Option<Step> {
     });
     let effects: Vec<Effect> = orphans.collect();
     (!effects.is_empty()).then_some(Step::Do(effects, None))
+}
+
+/// Whether another cluster's primary came later, or nobody knows yet which came later: to ask for both would ask for two primaries.
+fn is_outdone(world: &World, now: Timestamp, cluster: &str, group: &VolumeReplicationGroup) -> bool {
+    let mut others = world.sites.values().filter(|site| site.name != cluster);
+    group.is_primary()
+        && others.any(|site| {
+            let later =
+                site.group(now).is_some_and(|rival| rival.is_primary() && rival.epoch() >= group.epoch());
+            let unanswered = site.is_fresh(now) && !site.seen.is_answer();
+            site.is_meant_primary() || later || unanswered
+        })
 }
 
 /// The group as it is, as one would send it.

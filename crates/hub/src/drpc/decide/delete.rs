@@ -6,7 +6,8 @@ use crate::drpc::commission::{Act, Commission};
 use crate::drpc::decide::{Effect, Peer, Report, Step, carry, commission, next_epoch, put};
 use crate::drpc::group::{Builder, FinalSync};
 use crate::drpc::why::Wait;
-use crate::drpc::world::{Chosen, Site, World};
+use crate::drpc::world::{Chosen, GroupWords as _, Site, World};
+use crate::views::Seen;
 use crate::words::Words as _;
 use jiff::Timestamp;
 use lifeboat_api::ramen::{DRState, Progression};
@@ -69,17 +70,24 @@ fn next(world: &World, now: Timestamp) -> Step {
 
 /// An application that was taken off its cluster is put back, or arrives, before anything else.
 fn come_to_rest(world: &World, now: Timestamp) -> Option<Step> {
-    let known = world.commission()?;
-    let deployed = world.drpc.note(annotations::LAST_APP_DEPLOYMENT_CLUSTER).is_some();
-    let holder = world.site(&known.holder)?;
-    if FinalSync::asked(holder.intent.as_ref()) != FinalSync::None {
+    let known = world.commission();
+    let holder = known.as_ref().and_then(|known| world.site(&known.holder));
+    if let (Some(known), Some(holder)) = (&known, holder)
+        && FinalSync::asked(holder.intent.as_ref()) != FinalSync::None
+    {
         // Nothing has changed its role yet: the application goes back to where it was.
-        let wanted = Builder::new(world, &known, now).primary(holder, FinalSync::None);
+        let wanted = Builder::new(world, known, now).primary(holder, FinalSync::None);
         return put(world, &holder.name, wanted).map(Step::one);
     }
+    let deployed = world.drpc.note(annotations::LAST_APP_DEPLOYMENT_CLUSTER).is_some();
     if !deployed || world.is_placed() || world.policy.is_none() {
         return None;
     }
+    if let Some(step) = look_again(world) {
+        return Some(step);
+    }
+    let Some(known) = known else { return by_sight(world, now) };
+    let holder = holder?;
     if holder.is_meant_primary() && holder.intended_epoch() == known.epoch && known.act == Act::Deploy {
         return Some(Step::one(Effect::Place { chosen: vec![Chosen::home(&known.holder)] }));
     }
@@ -96,15 +104,48 @@ fn come_to_rest(world: &World, now: Timestamp) -> Option<Step> {
     }
     match carry::carry(world, now, &known) {
         Step::Do(effects, _) => Some(Step::Do(effects, None)),
-        Step::Rest(under_way) => {
-            let mut report = report();
-            let why =
-                "the application is between two clusters; it is placed before its protection is removed"
-                    .to_owned();
-            report.waits.push(Wait::FinishingMove(why));
-            report.waits.extend(under_way.waits);
-            Some(Step::Rest(report))
-        }
+        Step::Rest(under_way) => Some(unfinished(under_way.waits)),
+    }
+}
+
+fn unfinished(waits: Vec<Wait>) -> Step {
+    let mut report = report();
+    let why =
+        "the application is between two clusters; it is placed before its protection is removed".to_owned();
+    report.waits.push(Wait::FinishingMove(why));
+    report.waits.extend(waits);
+    Step::Rest(report)
+}
+
+/// A hub that lost its memory while it was letting go has to look before it can place anything.
+fn look_again(world: &World) -> Option<Step> {
+    // Views that are all gone were taken back by us, once we had said that we are deleting.
+    if world.phase() == Some(DRState::Deleting) && world.sites.values().all(|site| site.view.is_none()) {
+        return None;
+    }
+    let unseen =
+        world.members().into_iter().filter(|name| world.site(name).is_some_and(|site| site.view.is_none()));
+    let effects: Vec<Effect> = unseen.map(|name| Effect::Watch { cluster: name.to_owned() }).collect();
+    (!effects.is_empty()).then_some(Step::Do(effects, None))
+}
+
+/// Nobody remembers where the application was: it is where the only primary is.
+fn by_sight(world: &World, now: Timestamp) -> Option<Step> {
+    let sites: Vec<&Site> = world.members().into_iter().filter_map(|name| world.site(name)).collect();
+    let pending = sites.iter().filter(|site| site.is_fresh(now) && site.seen == Seen::NotYet);
+    let waits: Vec<Wait> = pending
+        .map(|site| {
+            Wait::ViewPending(format!("cluster {} has not told yet whether it has the group", site.name))
+        })
+        .collect();
+    if !waits.is_empty() {
+        return Some(unfinished(waits));
+    }
+    let primaries: Vec<&&Site> =
+        sites.iter().filter(|site| site.group(now).is_some_and(|group| group.is_primary())).collect();
+    match primaries[..] {
+        [site] => Some(Step::one(Effect::Place { chosen: vec![Chosen::home(&site.name)] })),
+        _ => None,
     }
 }
 

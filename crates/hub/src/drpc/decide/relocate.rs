@@ -25,24 +25,24 @@ pub fn begin(world: &World, now: Timestamp, known: &Commission, target: &str) ->
     let (Some(source), Some(target)) = (world.site(&known.holder), world.site(target)) else {
         return initiating(Wait::Invalid(format!("cluster {target} or {} is not known", known.holder)));
     };
-    let asked = FinalSync::asked(source.intent.as_ref());
+    // What was asked of it at an earlier epoch is not ours to go on with.
+    let asked = match is_promoted(source, known) {
+        true => FinalSync::asked(source.intent.as_ref()),
+        false => FinalSync::None,
+    };
     if asked == FinalSync::None {
         // What the last action left undone comes first.
-        if world.chosen() != [Chosen::home(&source.name)] || !is_promoted(source, known) {
-            return match carry::carry(world, now, known) {
-                Step::Do(effects, _) => Step::Do(effects, None),
-                Step::Rest(under_way) => {
-                    let why = "what the last action left is not cleaned up yet".to_owned();
-                    let mut waits = under_way.waits;
-                    waits.push(Wait::CleanupPending(why));
-                    let report =
-                        Report::new(DRState::Initiating, Progression::PreparingFinalSync, Peer::NotStarted);
-                    Step::Rest(Report { waits, ..report })
-                }
-            };
-        }
+        let waits = match carry::carry(world, now, known) {
+            Step::Do(effects, _) => return Step::Do(effects, None),
+            Step::Rest(under_way) => under_way.waits,
+        };
         if let Err(why) = may_begin(world, now, known, source, target) {
             return initiating(why);
+        }
+        if world.chosen() != [Chosen::home(&source.name)] {
+            let why = "what the last action left is not cleaned up yet".to_owned();
+            let report = Report::new(DRState::Initiating, Progression::PreparingFinalSync, Peer::NotStarted);
+            return Step::Rest(Report { waits, ..report }.waiting(Wait::CleanupPending(why)));
         }
         return ask(world, now, known, source, FinalSync::Prepare, Progression::PreparingFinalSync);
     }

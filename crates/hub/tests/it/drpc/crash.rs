@@ -117,7 +117,6 @@ impl<'a> Sight<'a> {
 fn one_primary(sight: &Sight<'_>) -> Result<(), String> {
     let primaries: Vec<String> = sight
         .intents()
-        .into_iter()
         .filter(|(_, group)| group.is_primary())
         .map(|(cluster, _)| cluster.to_owned())
         .collect();
@@ -248,6 +247,8 @@ fn deletion_keeps_the_application(sight: &Sight<'_>) -> Result<(), String> {
     }
 }
 
+type Rule = fn(&Sight<'_>) -> Result<(), String>;
+
 fn story(name: &str) -> CrashStory<Ground> {
     CrashStory::with(name, Ground::default)
         .install(bare_definitions())
@@ -256,7 +257,7 @@ fn story(name: &str) -> CrashStory<Ground> {
         .quiet_for(std::time::Duration::from_secs(3))
         .invariant("what must hold", |scene| {
             let sight = Sight::of(scene);
-            let rules: [(&str, fn(&Sight<'_>) -> Result<(), String>); 7] = [
+            let rules: [(&str, Rule); 7] = [
                 ("S1 one primary", one_primary),
                 ("S2 one reign", one_reign),
                 ("S3 S26 epochs grow", epochs_grow),

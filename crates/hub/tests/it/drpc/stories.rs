@@ -19,7 +19,7 @@ on_both!(
         stage.east.with(|state| state.copied = vec!["data".into()]);
         stage.protect(|_| {}).await;
         let drpc = stage.is("Deployed", "Completed").await;
-        assert_eq!(stage.placed().await, [stage.names.east.clone()]);
+        assert_eq!(stage.placed().await, std::slice::from_ref(&stage.names.east));
         assert_eq!(said(&drpc, "Available"), yes("Deployed"));
         assert_eq!(said(&drpc, "PeerReady"), yes("Success"));
         assert_eq!(said(&drpc, "Protected"), yes("Protected"));
@@ -76,7 +76,7 @@ on_both!(
         stage.wake(&stage.east).await;
         let drpc = stage.is("FailedOver", "Completed").await;
         assert_eq!(said(&drpc, "PeerReady"), yes("Success"));
-        assert_eq!(stage.placed().await, [west.clone()]);
+        assert_eq!(stage.placed().await, std::slice::from_ref(&west));
         assert!(stage.east.group().unwrap().is_secondary());
         stage.relocate(&stage.east).await;
         let drpc = stage.is("Relocated", "Completed").await;
@@ -96,7 +96,7 @@ on_both!(
         stage.is("Deployed", "Completed").await;
         stage.drpcs.delete(DRPC, &DeleteParams::default()).await.unwrap();
         stage.gone().await;
-        assert_eq!(stage.placed().await, [stage.names.east.clone()]);
+        assert_eq!(stage.placed().await, std::slice::from_ref(&stage.names.east));
         cluster
             .eventually("all works are gone", || async {
                 let left = [stage.works(&stage.east).await, stage.works(&stage.west).await].concat();
@@ -120,7 +120,7 @@ on_both!(
         stage.kill(&stage.west).await;
         stage.drpcs.delete(DRPC, &DeleteParams::default()).await.unwrap();
         stage.gone().await;
-        assert_eq!(stage.placed().await, [stage.names.east.clone()]);
+        assert_eq!(stage.placed().await, std::slice::from_ref(&stage.names.east));
     }
 );
 
@@ -136,7 +136,7 @@ on_both!(
         assert!(stage.placed().await.is_empty());
         stage.drpcs.delete(DRPC, &DeleteParams::default()).await.unwrap();
         stage.gone().await;
-        assert_eq!(stage.placed().await, [stage.names.east.clone()]);
+        assert_eq!(stage.placed().await, std::slice::from_ref(&stage.names.east));
     }
 );
 
@@ -151,7 +151,7 @@ on_both!(
         stage.is("Relocating", "RunningFinalSync").await;
         stage.ask(json!({ "action": null, "preferredCluster": stage.names.east })).await;
         stage.is("Deployed", "Completed").await;
-        assert_eq!(stage.placed().await, [stage.names.east.clone()]);
+        assert_eq!(stage.placed().await, std::slice::from_ref(&stage.names.east));
         assert_eq!(stage.west.state.lock().reigns, Vec::<i64>::new());
     }
 );
@@ -168,7 +168,7 @@ on_both!(
         stage.kill(&stage.west).await;
         stage.failover(&stage.east).await;
         let drpc = stage.is("FailedOver", "Cleaning Up").await;
-        assert_eq!(stage.placed().await, [stage.names.east.clone()]);
+        assert_eq!(stage.placed().await, std::slice::from_ref(&stage.names.east));
         assert_eq!(drpc.status.unwrap().epoch, Some(3));
     }
 );
@@ -183,10 +183,10 @@ on_both!(
         stage.relocate(&stage.west).await;
         let drpc = stage.waits("ClusterSilent").await;
         assert_eq!(drpc.status.unwrap().phase.unwrap().as_str(), "Initiating");
-        assert_eq!(stage.placed().await, [stage.names.east.clone()]);
+        assert_eq!(stage.placed().await, std::slice::from_ref(&stage.names.east));
         stage.wake(&stage.west).await;
         stage.is("Relocated", "Completed").await;
-        assert_eq!(stage.placed().await, [stage.names.west.clone()]);
+        assert_eq!(stage.placed().await, std::slice::from_ref(&stage.names.west));
     }
 );
 
@@ -208,10 +208,16 @@ on_both!(
             let chosen = rule.status.clone().unwrap_or_default().decisions;
             chosen.into_iter().filter_map(|one| one.cluster_name).collect::<Vec<_>>()
         };
-        assert_eq!(home(&stage.rules.get("web-placement").await.unwrap()), [stage.names.east.clone()]);
+        assert_eq!(
+            home(&stage.rules.get("web-placement").await.unwrap()),
+            std::slice::from_ref(&stage.names.east)
+        );
         stage.failover(&stage.west).await;
         stage.is("FailedOver", "Completed").await;
-        assert_eq!(home(&stage.rules.get("web-placement").await.unwrap()), [stage.names.west.clone()]);
+        assert_eq!(
+            home(&stage.rules.get("web-placement").await.unwrap()),
+            std::slice::from_ref(&stage.names.west)
+        );
     }
 );
 
@@ -227,7 +233,7 @@ on_both!(
             stage.lose_hub(keeps_notes, |_| {}).await;
             let drpc = stage.is("FailedOver", "Completed").await;
             assert_eq!(drpc.note(annotations::EPOCH), Some("2"));
-            assert_eq!(stage.placed().await, [stage.names.west.clone()]);
+            assert_eq!(stage.placed().await, std::slice::from_ref(&stage.names.west));
             let uid =
                 stage.intent(&stage.west).await.unwrap().note(annotations::DRPC_UID).unwrap().to_owned();
             assert_eq!(uid, drpc.uid(), "the groups are the new object's");
@@ -260,7 +266,7 @@ on_both!(
         stage.failover(&stage.east).await;
         let drpc = stage.is("FailedOver", "Completed").await;
         assert_eq!(drpc.note(annotations::EPOCH), Some("3"));
-        assert_eq!(stage.placed().await, [stage.names.east.clone()]);
+        assert_eq!(stage.placed().await, std::slice::from_ref(&stage.names.east));
         assert_eq!(stage.east.state.lock().reigns, [1, 3]);
     }
 );
@@ -277,7 +283,7 @@ on_both!(
         assert!(stage.placed().await.is_empty());
         stage.failover(&stage.west).await;
         stage.is("FailedOver", "Cleaning Up").await;
-        assert_eq!(stage.placed().await, [stage.names.west.clone()]);
+        assert_eq!(stage.placed().await, std::slice::from_ref(&stage.names.west));
         stage.wake(&stage.east).await;
         stage.is("FailedOver", "Completed").await;
         assert!(stage.east.group().unwrap().is_secondary());

@@ -1,13 +1,14 @@
 //! Changes of mind, deaths and losses at every single step: the real decisions on a world in memory, with played clusters that the same code as in
 //! the stories moves. What must hold is looked at after every effect, and in the end the application must be where it was last asked to be.
 
-use crate::drpc::rules::{Changes as _, deployed, edit, new, now};
+use crate::drpc::rules::{Changes as _, deployed, edit, new, now, site};
 use crate::drpc::spoke::State;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use lifeboat_engine::Next;
 use lifeboat_hub::drpc::commission::{Commission, epoch_on};
 use lifeboat_hub::drpc::decide::{Effect, decide};
 use lifeboat_hub::drpc::group;
+use lifeboat_hub::drpc::stores::{Reading, Recorded};
 use lifeboat_hub::drpc::world::{Chosen, GroupWords as _, World};
 use lifeboat_hub::views::Seen;
 use lifeboat_hub::words::Words as _;
@@ -18,12 +19,15 @@ use std::sync::Arc;
 /// What happens out of turn.
 #[derive(Debug, Clone)]
 enum Turn {
-    Nothing,
     Asks(Value),
     Deletes,
     Loses(&'static str),
     /// The process dies: what was decided and not done is not done.
     Dies,
+    /// The hub is lost and comes back with the request alone, with or without our notes on it.
+    Forgets {
+        keeps_notes: bool,
+    },
 }
 
 struct Walk {
@@ -78,7 +82,7 @@ impl Walk {
 
     fn turn(&mut self, turn: &Turn) {
         match turn.clone() {
-            Turn::Nothing | Turn::Dies => {}
+            Turn::Dies => {}
             Turn::Asks(spec) => {
                 self.world = self.world.clone().asks(spec);
                 edit(&mut self.world.drpc, |drpc| {
@@ -89,7 +93,34 @@ impl Walk {
                 edit(&mut self.world.drpc, |drpc| drpc.metadata.deletion_timestamp = Some(Time(now())))
             }
             Turn::Loses(cluster) => self.lose(cluster, true),
+            Turn::Forgets { keeps_notes } => self.forget(keeps_notes),
         }
+    }
+
+    fn forget(&mut self, keeps_notes: bool) {
+        edit(&mut self.world.drpc, |drpc| {
+            drpc.status = None;
+            let notes = drpc.metadata.annotations.get_or_insert_default();
+            notes.retain(|key, _| keeps_notes || !key.starts_with("ramendr.openshift.io/epoch"));
+        });
+        for site in self.world.sites.values_mut() {
+            (site.work, site.intent, site.space_work, site.key_work) = (None, None, None, None);
+            (site.view, site.seen) = (None, Seen::NotYet);
+        }
+        self.world.books.reading = None;
+        self.world = self.world.clone().placed(&[]);
+    }
+
+    /// What the stores would say: whoever was primary has written there.
+    fn read_stores(&mut self) {
+        let reigns = self
+            .clusters
+            .iter()
+            .flat_map(|(name, state)| state.reigns.iter().map(move |epoch| (*epoch, name)));
+        let last = reigns.max();
+        let primary = last.map(|(_, cluster)| Recorded { cluster: Some(cluster.clone()), action: None });
+        let epoch = last.map_or(0, |(epoch, _)| epoch);
+        self.world.books.reading = Some(Reading { epoch, primary, unread: BTreeMap::new() });
     }
 
     fn note(&mut self, notes: BTreeMap<String, String>) {
@@ -147,8 +178,16 @@ impl Walk {
                 edit(self.world.placement.as_mut().unwrap(), |one| one.metadata.finalizers = None);
             }
             Effect::Release => self.gone = true,
-            Effect::Own | Effect::OwnPlacement | Effect::Watch { .. } | Effect::ReadStores => {}
+            Effect::Watch { cluster } => {
+                self.world.sites.get_mut(&cluster).unwrap().view = site(&cluster).view;
+            }
+            Effect::ReadStores => self.read_stores(),
+            Effect::Own | Effect::OwnPlacement => {}
         }
+    }
+
+    fn was_placed(&self) -> bool {
+        self.world.drpc.note(lifeboat_api::annotations::LAST_APP_DEPLOYMENT_CLUSTER).is_some()
     }
 
     /// What must hold, whatever happened.
@@ -167,14 +206,16 @@ impl Walk {
         if homes > 1 {
             return Err(format!("S25: it is placed {homes} times"));
         }
-        let on_record = epoch_on(&*self.world.drpc);
-        if self.world.sites.values().any(|site| site.intended_epoch() > on_record) {
-            return Err("S26: a work carries an epoch that is not on record".into());
-        }
-        if let Some(given) = Commission::on(&*self.world.drpc) {
-            let known = self.given.entry(given.epoch).or_insert_with(|| given.holder.clone());
-            if *known != given.holder {
-                return Err(format!("S3: epoch {} is {known}'s and {}'s", given.epoch, given.holder));
+        // What was given out and never sent is nobody's, should the hub forget it.
+        let on_record = epoch_on(&*self.world.drpc).max(self.given.keys().next_back().copied().unwrap_or(0));
+        for intent in self.world.sites.values().filter_map(|site| site.intent.as_ref()) {
+            let Some(sent) = Commission::on(intent) else { continue };
+            if sent.epoch > on_record {
+                return Err(format!("S26: a work carries epoch {}, which is not on record", sent.epoch));
+            }
+            let known = self.given.entry(sent.epoch).or_insert_with(|| sent.holder.clone());
+            if *known != sent.holder {
+                return Err(format!("S3: epoch {} is {known}'s and {}'s", sent.epoch, sent.holder));
             }
         }
         let reigns: Vec<i64> = self.clusters.values().flat_map(|state| state.reigns.clone()).collect();
@@ -186,14 +227,14 @@ impl Walk {
         }
         let going = |name: &str| self.world.sites[name].work.as_ref().is_some_and(|work| work.is_going());
         let primary_goes = self.world.sites.values().any(|site| site.is_meant_primary() && going(&site.name));
-        match primary_goes && !self.world.is_placed() {
+        match primary_goes && !self.world.is_placed() && self.was_placed() {
             true => Err("S10: protection goes while the application is nowhere".into()),
             false => Ok(()),
         }
     }
 
-    /// Goes on until nothing moves any more; at effect number `at` something happens.
-    fn go(&mut self, at: usize, turn: &Turn) -> Result<(), String> {
+    /// Goes on until nothing moves any more; after some effects, by their number, something happens.
+    fn go(&mut self, turns: &[(usize, &Turn)]) -> Result<(), String> {
         for _ in 0..120 {
             if self.gone {
                 return Ok(());
@@ -202,14 +243,13 @@ impl Walk {
             if let Some(status) = decision.status {
                 edit(&mut self.world.drpc, |drpc| drpc.status = Some(status));
             }
-            let before = self.done;
             if let Next::Do(effects) = decision.next {
                 for effect in effects {
                     self.story.push(format!("{effect:.80?}"));
                     self.perform(effect);
                     self.done += 1;
                     self.holds()?;
-                    if self.done == at {
+                    if let Some((_, turn)) = turns.iter().find(|(at, _)| *at == self.done) {
                         self.story.push(format!("{turn:?}"));
                         self.turn(turn);
                         break;
@@ -217,10 +257,13 @@ impl Walk {
                 }
                 continue;
             }
-            let (seen, groups) = (self.done, format!("{:?}", self.clusters));
+            let sight = |walk: &Self| -> Vec<_> {
+                walk.world.sites.values().map(|site| (site.seen.clone(), site.work.clone())).collect()
+            };
+            let seen = sight(self);
             self.move_clusters();
             self.holds()?;
-            if seen == before && groups == format!("{:?}", self.clusters) {
+            if seen == sight(self) {
                 return Ok(());
             }
         }
@@ -228,33 +271,54 @@ impl Walk {
     }
 }
 
-/// Tells a story with one thing happening after each of its effects; then every cluster comes back, and all must end well.
+/// Tells a story with one thing happening after each of its effects, and a second one soon after it; then every cluster comes back, and all must end well.
 fn walk(name: &str, start: impl Fn() -> Walk, turns: &[Turn]) {
     let mut plain = start();
-    plain.go(usize::MAX, &Turn::Nothing).unwrap_or_else(|why| panic!("{name}: {why} {:#?}", plain.story));
+    plain.go(&[]).unwrap_or_else(|why| panic!("{name}: {why} {:#?}", plain.story));
     let effects = plain.done;
     assert!(effects >= 3, "{name}: {:#?}", plain.story);
     for at in 1..=effects {
         for turn in turns {
-            let mut walk = start();
-            let went = walk.go(at, turn);
-            let place =
-                |walk: &Walk| format!("{name}: {turn:?} after effect {at} of {effects}: {:#?}", walk.story);
-            went.unwrap_or_else(|why| panic!("{why}; {}", place(&walk)));
-            for cluster in ["east", "west"] {
-                walk.lose(cluster, false);
+            try_out(name, &start, &[(at, turn)]);
+            for (then, second) in
+                [1, 3].into_iter().flat_map(|then| turns.iter().map(move |second| (then, second)))
+            {
+                // A backup brings back no deletion, and what a deletion took back is gone for good. Who deletes amid a move what the hub forgot
+                // altogether keeps data on both sides and has to place the application himself.
+                let absurd = matches!(
+                    (turn, second),
+                    (Turn::Deletes, Turn::Forgets { .. })
+                        | (Turn::Forgets { keeps_notes: false }, Turn::Deletes)
+                );
+                if !absurd {
+                    try_out(name, &start, &[(at, turn), (at + then, second)]);
+                }
             }
-            walk.go(usize::MAX, &Turn::Nothing).unwrap_or_else(|why| panic!("{why}; {}", place(&walk)));
-            ends_well(&walk).unwrap_or_else(|why| panic!("{why}; {}", place(&walk)));
         }
     }
+}
+
+fn try_out(name: &str, start: impl Fn() -> Walk, turns: &[(usize, &Turn)]) {
+    let mut walk = start();
+    let went = walk.go(turns);
+    let place = |walk: &Walk| format!("{name}: {turns:?}: {:#?}", walk.story);
+    went.unwrap_or_else(|why| panic!("{why}; {}", place(&walk)));
+    for cluster in ["east", "west"] {
+        walk.lose(cluster, false);
+    }
+    walk.go(&[]).unwrap_or_else(|why| panic!("{why}; {}", place(&walk)));
+    // Where the facts did not tell, the user was asked, and answers.
+    if walk.world.shown().progression == Some(lifeboat_api::ramen::Progression::Paused) {
+        walk.turn(&Turn::Asks(json!({ "action": "Failover", "failoverCluster": "west" })));
+        walk.go(&[]).unwrap_or_else(|why| panic!("{why}; {}", place(&walk)));
+    }
+    ends_well(&walk).unwrap_or_else(|why| panic!("{why}; {}", place(&walk)));
 }
 
 /// In the end the application runs where it was last asked to be, or where it was when its protection was removed.
 fn ends_well(walk: &Walk) -> Result<(), String> {
     let chosen = walk.world.chosen();
-    let was_placed = walk.world.drpc.note(lifeboat_api::annotations::LAST_APP_DEPLOYMENT_CLUSTER).is_some();
-    if walk.gone && chosen.is_empty() && !was_placed {
+    if walk.gone && chosen.is_empty() && !walk.was_placed() {
         return Ok(());
     }
     let [home] = &chosen[..] else { return Err(format!("it is placed on {chosen:?}")) };
@@ -289,6 +353,8 @@ fn turns() -> Vec<Turn> {
         Turn::Deletes,
         Turn::Loses("east"),
         Turn::Loses("west"),
+        Turn::Forgets { keeps_notes: true },
+        Turn::Forgets { keeps_notes: false },
         Turn::Asks(json!({ "action": null })),
         Turn::Asks(json!({ "action": "Failover", "failoverCluster": "west" })),
         Turn::Asks(json!({ "action": "Failover", "failoverCluster": "east" })),
@@ -300,7 +366,7 @@ fn turns() -> Vec<Turn> {
 /// An application that was deployed, with clusters that hold what it says.
 fn steady(spec: Value) -> Walk {
     let mut walk = Walk::of(deployed());
-    walk.go(usize::MAX, &Turn::Nothing).unwrap();
+    walk.go(&[]).unwrap();
     (walk.done, walk.story) = (0, Vec::new());
     walk.turn(&Turn::Asks(spec));
     walk

@@ -34,7 +34,7 @@ fn read<K: serde::de::DeserializeOwned>(value: Value) -> Arc<K> {
     Arc::new(serde_json::from_value(value).unwrap())
 }
 
-fn site(name: &str) -> Site {
+pub fn site(name: &str) -> Site {
     let available = said("ManagedClusterConditionAvailable", "True", 1);
     let view = json!({
         "metadata": {

@@ -160,6 +160,34 @@ fn groups_without_a_work_are_taken_up_first() {
 }
 
 #[test]
+fn two_primaries_are_never_taken_up() {
+    let orphans = |west: i64| {
+        amnesia(failed_over(), false)
+            .shows("east", |group| group.spec.replication_state = "primary".into())
+            .shows("west", |group| {
+                group
+                    .metadata
+                    .annotations
+                    .as_mut()
+                    .unwrap()
+                    .insert("ramendr.openshift.io/epoch".into(), west.to_string());
+                group.status.as_mut().unwrap().epoch = Some(west);
+            })
+            .with(|world| {
+                for site in world.sites.values_mut() {
+                    (site.work, site.intent) = (None, None);
+                }
+            })
+    };
+    check(&orphans(3), "Adopt west");
+    check(&orphans(2), "Commission 2 west Failover | FailingOver/CreatingMW");
+    check(
+        &orphans(3).with(|world| world.sites.get_mut("east").unwrap().seen = Seen::NotYet),
+        "wait ViewPending | -/-",
+    );
+}
+
+#[test]
 fn a_hub_from_an_old_copy_finds_out() {
     // It remembers east at epoch 1; west became primary at epoch 2 since, and was sent the old word again.
     let old = |action: serde_json::Value| {
