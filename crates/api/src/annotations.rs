@@ -189,6 +189,10 @@ pub const OBJECT_HASH: &str = "open-cluster-management.io/object-hash";
 /// On an object that the agent made: set by it with the object; uid of the record it is kept in. Ours, not known to peers.
 pub const MADE_BY_RECORD: &str = "open-cluster-management.io/made-by-record";
 
+/// On a view: set by a hub that wants to know when the agent saw what the view shows, as the condition `Observed`. Without it a view has one condition
+/// only, because Ramen's hub takes a second one for a fault. Ours, not known to peers.
+pub const TELL_OBSERVED: &str = "view.open-cluster-management.io/tell-observed";
+
 /// On what was deployed from a ConfigMap of the hub: set by the subscription; uid of the deployment's own record on the cluster. Ours, not
 /// known to peers.
 pub const DEPLOYED_BY: &str = "apps.open-cluster-management.io/deployed-by";

@@ -11,8 +11,8 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::ObjectMeta;
 use lifeboat_api::cluster::ManagedCluster;
 use lifeboat_api::conditions::fleet;
-use lifeboat_api::labels;
 use lifeboat_api::view::{ManagedClusterView, ManagedClusterViewSpec, ViewScope};
+use lifeboat_api::{annotations, labels};
 use lifeboat_engine::conditions::find;
 use lifeboat_engine::{Clock, EffectError, ObjectKey, Objects};
 use parking_lot::Mutex;
@@ -20,10 +20,6 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Condition of a view by which our agent tells when it saw what the view holds.
-pub const TYPE_OBSERVED: &str = "Observed";
-/// Reason of [`TYPE_OBSERVED`].
-pub const REASON_SEEN: &str = "Seen";
 /// Name of the lease that an agent renews in its cluster's namespace.
 pub const LEASE: &str = "managed-cluster-lease";
 /// How many lease durations a cluster may be silent where the lease does not say how long it is good for, as OCM has it.
@@ -59,12 +55,18 @@ pub fn view<K: kube::Resource<DynamicType = ()>>(
             name: Some(name),
             namespace: Some(cluster.to_owned()),
             labels: Some(pairs([(labels::CREATED_BY_RAMEN, labels::CREATED_BY_RAMEN_VALUE)])),
-            annotations: Some(notes),
+            annotations: Some(asking(notes)),
             ..ObjectMeta::default()
         },
         spec: ManagedClusterViewSpec { scope: Some(scope) },
         status: None,
     }
+}
+
+/// Our agents tell when they saw what a view shows, where they are asked.
+fn asking(mut notes: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    notes.insert(annotations::TELL_OBSERVED.to_owned(), "true".to_owned());
+    notes
 }
 
 /// What a view holds.
@@ -116,8 +118,8 @@ pub fn seen<K: DeserializeOwned>(view: Option<&ManagedClusterView>) -> Seen<K> {
 
 /// When our agent saw what a view holds; other agents do not tell.
 pub fn seen_at(view: &ManagedClusterView) -> Option<Timestamp> {
-    let observed = find(&view.status.as_ref()?.conditions, TYPE_OBSERVED)?;
-    (observed.reason == REASON_SEEN).then_some(observed.last_transition_time.0)
+    let observed = find(&view.status.as_ref()?.conditions, fleet::TYPE_VIEW_OBSERVED)?;
+    (observed.reason == fleet::REASON_VIEW_SEEN).then_some(observed.last_transition_time.0)
 }
 
 /// Whether what is known of a cluster is true now.

@@ -262,11 +262,12 @@ impl Store {
                 disk.append(&event);
             }
             None => {
-                if let Some(collection) = state.collections.get(&event.entry.key.collection) {
-                    collection.visible.send_replace(event.revision);
-                }
+                // In this order: who is woken looks how far the store is settled, and would sleep on if that came second.
                 if let Some(memory) = &self.memory {
                     let _earlier = memory.send_replace(Ok(event.revision));
+                }
+                if let Some(collection) = state.collections.get(&event.entry.key.collection) {
+                    collection.visible.send_replace(event.revision);
                 }
             }
         }

@@ -7,6 +7,7 @@ use crate::cluster::sight::Seen;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use kube::api::DynamicObject;
+use lifeboat_api::annotations;
 use lifeboat_api::conditions::fleet as words;
 use lifeboat_api::view::{ManagedClusterView, ManagedClusterViewStatus, ViewScope};
 use lifeboat_engine::Decision;
@@ -171,7 +172,7 @@ fn refused(
     let set = Conditions { generation: world.view.metadata.generation, now };
     set.set(&mut status.conditions, words::TYPE_VIEW_PROCESSING, Holds::False, reason, message);
     if let Some(seen) = seen {
-        observed(&mut status, seen, set);
+        observed(world, &mut status, seen, set);
     }
     status
 }
@@ -185,22 +186,26 @@ fn read(world: &World, object: &DynamicObject, now: Timestamp) -> ManagedCluster
     let version = object.metadata.resource_version.as_deref().unwrap_or_default();
     let uid = object.metadata.uid.as_deref().unwrap_or_default();
     // What the hub stores may be spelled otherwise than what was sent; the version tells whether it is the same.
-    if observed(&mut status, format!("resourceVersion {version} of uid {uid}"), set)
-        || status.result.is_none()
-    {
+    let shown = status.result.as_ref().map(|shown| &shown.0["metadata"]);
+    if !shown.is_some_and(|shown| shown["resourceVersion"] == version && shown["uid"] == uid) {
         status.result = serde_json::to_value(object).ok().map(RawExtension);
     }
+    observed(world, &mut status, format!("resourceVersion {version} of uid {uid}"), set);
     status
 }
 
-/// Says when what is shown was seen; tells whether it is news.
-fn observed(status: &mut ManagedClusterViewStatus, seen: String, set: Conditions) -> bool {
+/// Says when what is shown was seen, to a hub that wants to know.
+fn observed(world: &World, status: &mut ManagedClusterViewStatus, seen: String, set: Conditions) {
     let type_ = words::TYPE_VIEW_OBSERVED;
+    let notes = world.view.metadata.annotations.as_ref();
+    if notes.and_then(|notes| notes.get(annotations::TELL_OBSERVED)).is_none_or(|asks| asks != "true") {
+        status.conditions.retain(|condition| condition.type_ != type_);
+        return;
+    }
     if find(&status.conditions, type_).is_some_and(|known| known.message == seen) {
-        return false;
+        return;
     }
     // A new one, so that its time is that of what was seen.
     status.conditions.retain(|condition| condition.type_ != type_);
     set.set(&mut status.conditions, type_, Holds::True, words::REASON_VIEW_SEEN, seen);
-    true
 }

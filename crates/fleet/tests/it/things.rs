@@ -87,7 +87,10 @@ pub fn work(cluster: &str, name: &str, manifests: &[Value]) -> ManifestWork {
 /// A view of one object.
 pub fn view(cluster: &str, name: &str, scope: ViewScope) -> ManagedClusterView {
     let spec = ManagedClusterViewSpec { scope: Some(scope) };
-    ManagedClusterView { metadata: within(cluster, name), spec, status: None }
+    let mut metadata = within(cluster, name);
+    let asks = (lifeboat_api::annotations::TELL_OBSERVED.to_owned(), "true".to_owned());
+    metadata.annotations.get_or_insert_default().extend([asks]);
+    ManagedClusterView { metadata, spec, status: None }
 }
 
 /// The scope of a group.

@@ -198,7 +198,7 @@ impl Watched {
         let said = view.as_ref().and_then(|view| view.status.as_ref()).map(|status| &status.conditions[..]);
         match said {
             None | Some([]) => Agent::Unknown,
-            Some(said) if find(said, views::TYPE_OBSERVED).is_some() => Agent::Ours,
+            Some(said) if find(said, fleet::TYPE_VIEW_OBSERVED).is_some() => Agent::Ours,
             Some(_) => Agent::Others,
         }
     }

@@ -20,8 +20,10 @@ fn object(version: &str) -> Seen {
 }
 
 fn world(seen: Seen, shown: Option<ManagedClusterViewStatus>) -> World {
+    let asks = json!({ lifeboat_api::annotations::TELL_OBSERVED: "true" });
     let mut view: ManagedClusterView =
-        serde_json::from_value(json!({ "metadata": { "name": "v" }, "spec": {} })).unwrap();
+        serde_json::from_value(json!({ "metadata": { "name": "v", "annotations": asks }, "spec": {} }))
+            .unwrap();
     view.status = shown;
     let target = Target { kind: Kind::namespace(), namespace: String::new(), name: "shop".to_owned() };
     World { view: Arc::new(view), meant: Meant::Object(target), seen, standing: Standing::Meant }
@@ -69,4 +71,20 @@ fn nothing_is_said_before_anything_was_seen() {
     let mut other = world(object("1"), None);
     other.standing = Standing::Other("another".to_owned());
     assert!(decide(&other, at(1)).status.is_none(), "another cluster's view is not ours to answer");
+}
+
+#[test]
+fn a_hub_that_does_not_ask_gets_one_condition_as_ramens_hub_wants_it() {
+    let mut world = world(object("7"), None);
+    let mut view = (*world.view).clone();
+    view.metadata.annotations = None;
+    world.view = Arc::new(view);
+    let status = decide(&world, at(1)).status.unwrap();
+    assert_eq!(status.conditions.len(), 1, "{:?}", status.conditions);
+    assert_eq!(status.conditions[0].type_, "Processing");
+    // And the second pass has nothing to say.
+    let mut view = (*world.view).clone();
+    view.status = Some(status.clone());
+    world.view = Arc::new(view);
+    assert_eq!(decide(&world, at(9)).status, Some(status));
 }
