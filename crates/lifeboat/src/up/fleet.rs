@@ -33,6 +33,8 @@ pub enum Part {
     Hub,
 }
 
+/// What runs in the hub of a fleet.
+const LEADER: [Part; 3] = [Part::Binder, Part::Storage, Part::Hub];
 /// What runs in members of a fleet.
 const MEMBER: [Part; 8] = [
     Part::Binder,
@@ -182,7 +184,7 @@ impl Fleet {
         let mirrors = self.mirrors()?;
         for site in &self.sites {
             let is_hub = hub.as_ref() == Some(&site.name);
-            let wanted: BTreeSet<Part> = if is_hub { [Part::Hub].into() } else { MEMBER.into() };
+            let wanted: BTreeSet<Part> = if is_hub { LEADER.into() } else { MEMBER.into() };
             let mut parts: BTreeSet<Part> = wanted.difference(&self.plan.without).copied().collect();
             if hub.is_none() {
                 parts.retain(|part| !matches!(part, Part::Agent | Part::Store));
