@@ -1,5 +1,6 @@
 //! A hub with two played clusters and one application to protect.
 
+use crate::drpc::kinds::definitions;
 use crate::drpc::spoke::Spoke;
 use async_trait::async_trait;
 use k8s_openapi::api::core::v1::Namespace;
@@ -59,38 +60,6 @@ pub struct Stage {
     pub decisions: Api<PlacementDecision>,
     pub rules: Api<PlacementRule>,
     tasks: Vec<Task>,
-}
-
-/// The kinds that a hub needs.
-pub fn definitions()
--> Vec<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition> {
-    let kinds = [
-        "DRPlacementControl",
-        "DRPolicy",
-        "DRCluster",
-        "Placement",
-        "PlacementDecision",
-        "PlacementRule",
-        "ManagedCluster",
-        "ManifestWork",
-        "ManagedClusterView",
-    ];
-    let mut all = lifeboat_api::crds();
-    all.retain(|one| kinds.contains(&one.spec.names.kind.as_str()));
-    all
-}
-
-/// The same kinds without their schemas: what is tried by the hundred need not be validated each time.
-pub fn bare_definitions()
--> Vec<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition> {
-    let mut all = definitions();
-    for version in all.iter_mut().flat_map(|one| &mut one.spec.versions) {
-        let open =
-            json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
-        version.schema = Some(serde_json::from_value(open).unwrap());
-        version.additional_printer_columns = None;
-    }
-    all
 }
 
 /// Runs the controller until dropped.
@@ -359,6 +328,12 @@ impl Stage {
     /// decisions are gone, and the clusters did not notice.
     pub async fn lose_hub(&mut self, keeps_notes: bool, change: impl FnOnce(&mut Value)) {
         self.stop_hub();
+        self.lose_memory(keeps_notes, change).await;
+        self.start_hub();
+    }
+
+    /// The same, without a process that would notice.
+    pub async fn lose_memory(&mut self, keeps_notes: bool, change: impl FnOnce(&mut Value)) {
         let spokes = [self.east.clone(), self.west.clone()];
         let were_dead: Vec<bool> =
             spokes.iter().map(|spoke| std::mem::replace(&mut spoke.state.lock().dead, true)).collect();
@@ -382,7 +357,6 @@ impl Stage {
         for (spoke, dead) in spokes.iter().zip(were_dead) {
             spoke.with(|state| state.dead = dead);
         }
-        self.start_hub();
     }
 
     pub async fn gone(&self) {

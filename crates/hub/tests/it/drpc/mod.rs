@@ -2,6 +2,8 @@
 
 mod crash;
 mod fleet;
+mod holds;
+mod kinds;
 mod rules;
 mod spoke;
 mod stories;

@@ -9,7 +9,7 @@ use lifeboat_hub::drpc::commission::{Commission, epoch_on};
 use lifeboat_hub::drpc::decide::{Effect, decide};
 use lifeboat_hub::drpc::group;
 use lifeboat_hub::drpc::stores::{Reading, Recorded};
-use lifeboat_hub::drpc::world::{Chosen, GroupWords as _, World};
+use lifeboat_hub::drpc::world::{Chosen, GroupWords, World};
 use lifeboat_hub::views::Seen;
 use lifeboat_hub::words::Words as _;
 use serde_json::{Value, json};
@@ -86,11 +86,11 @@ impl Walk {
             Turn::Asks(spec) => {
                 self.world = self.world.clone().asks(spec);
                 edit(&mut self.world.drpc, |drpc| {
-                    drpc.metadata.generation = Some(drpc.metadata.generation.unwrap() + 1)
+                    drpc.metadata.generation = Some(drpc.metadata.generation.unwrap() + 1);
                 });
             }
             Turn::Deletes => {
-                edit(&mut self.world.drpc, |drpc| drpc.metadata.deletion_timestamp = Some(Time(now())))
+                edit(&mut self.world.drpc, |drpc| drpc.metadata.deletion_timestamp = Some(Time(now())));
             }
             Turn::Loses(cluster) => self.lose(cluster, true),
             Turn::Forgets { keeps_notes } => self.forget(keeps_notes),
@@ -145,7 +145,7 @@ impl Walk {
                 self.world.sites.get_mut(&cluster).unwrap().space_work = Some(Arc::new(work));
             }
             Effect::PutGroup { cluster, group, .. } | Effect::Adopt { cluster, group } => {
-                self.put(&cluster, *group)
+                self.put(&cluster, *group);
             }
             Effect::ShareKey { clusters } => {
                 for cluster in clusters {
@@ -167,7 +167,7 @@ impl Walk {
             Effect::TakeBackGroup { cluster, .. } => {
                 let site = self.world.sites.get_mut(&cluster).unwrap();
                 edit(site.work.as_mut().unwrap(), |work| {
-                    work.metadata.deletion_timestamp = Some(Time(now()))
+                    work.metadata.deletion_timestamp = Some(Time(now()));
                 });
             }
             Effect::TakeBackRest { cluster } => {
@@ -332,7 +332,7 @@ fn ends_well(walk: &Walk) -> Result<(), String> {
     let status = walk.world.shown();
     let step = status.progression.as_ref().map_or("", |step| step.as_str());
     let spec = &walk.world.drpc.spec;
-    let asked = match spec.action.as_ref().map(|action| action.as_str()) {
+    let asked = match spec.action.as_ref().map(lifeboat_api::ramen::DRAction::as_str) {
         Some("Failover") => spec.failover_cluster.clone(),
         Some("Relocate") => spec.preferred_cluster.clone(),
         _ => None,
@@ -341,9 +341,9 @@ fn ends_well(walk: &Walk) -> Result<(), String> {
         || *home != Chosen::home(&home.cluster)
         || asked.is_some_and(|asked| asked != home.cluster)
     {
-        return Err(format!("it ends on {chosen:?} as {:#?}", status));
+        return Err(format!("it ends on {chosen:?} as {status:#?}"));
     }
-    let primary = walk.clusters[&home.cluster].groups.values().next().is_some_and(|group| group.is_primary());
+    let primary = walk.clusters[&home.cluster].groups.values().next().is_some_and(GroupWords::is_primary);
     if primary { Ok(()) } else { Err("where it runs is no primary".into()) }
 }
 
