@@ -170,7 +170,8 @@ pub(super) fn later(time: Timestamp, by: SignedDuration) -> Timestamp {
 
 /// How often the class wants copies.
 pub(super) fn every(world: &World) -> Option<SignedDuration> {
-    interval(world.class.as_ref()?.spec.parameters.get(parameters::SCHEDULING_INTERVAL)?)
+    let said = &world.class.as_ref()?.spec.parameters;
+    interval(said.get(parameters::MIRROR_EVERY).or_else(|| said.get(parameters::SCHEDULING_INTERVAL))?)
 }
 
 fn unsupported(world: &World) -> Option<RoleWhy> {
@@ -187,8 +188,9 @@ fn unsupported(world: &World) -> Option<RoleWhy> {
     }
     if every(world).is_none() {
         let why = format!(
-            "the parameter {} of the VolumeReplicationClass is missing or no interval: write a number with s, m, h or d, such as 5m",
-            parameters::SCHEDULING_INTERVAL
+            "the parameter {} (or {}) of the VolumeReplicationClass is missing or no interval: write a number with s, m, h or d, such as 5m",
+            parameters::SCHEDULING_INTERVAL,
+            parameters::MIRROR_EVERY
         );
         return Some(RoleWhy::Unsupported(why));
     }

@@ -150,7 +150,8 @@ impl Side {
             Some(BTreeMap::from([("ramendr.openshift.io/replicationid".into(), "pair-1".into())]));
         class.spec.provisioner = DRIVER.to_owned();
         class.spec.parameters = [
-            (parameters::SCHEDULING_INTERVAL, interval),
+            (parameters::SCHEDULING_INTERVAL, "1m"),
+            (parameters::MIRROR_EVERY, interval),
             (parameters::REPLICATION_SECRET_NAME, "mirror-key"),
             (parameters::REPLICATION_SECRET_NAMESPACE, &self.mark),
         ]

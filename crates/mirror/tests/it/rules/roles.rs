@@ -143,6 +143,12 @@ fn a_primary_sends_at_every_interval() {
     let recent = |w: &mut World| {
         edit(w, |one| one.status.get_or_insert_default().last_sync_time = Some(Time(ago(10))));
     };
+    let often = |w: &mut World| {
+        recent(w);
+        let class = Arc::make_mut(w.class.as_mut().unwrap());
+        class.spec.parameters.insert("topolvm.io/mirror-every".into(), "5s".into());
+    };
+    check("more often than the policy asks for", live(), often, "Cut { epoch: 1, last: false }");
     check("the next after the interval", live(), recent, &format!("wait Due{AT_REST}"));
     let cut = || world(Primary, primary(), Disk::default().live(1).image(Kind::Cut, &image(1, 5)));
     check("what was cut is sent", cut(), |_| {}, &format!("Send{AT_REST}"));
