@@ -1,7 +1,7 @@
 //! Changes of mind, deaths and losses at every single step: the real decisions on a world in memory, with played clusters that the same code as in
 //! the stories moves. What must hold is looked at after every effect, and in the end the application must be where it was last asked to be.
 
-use crate::drpc::rules::{Changes as _, deployed, edit, new, now, site};
+use crate::drpc::rules::{Changes as _, asked, deployed, edit, new, now};
 use crate::drpc::spoke::State;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use lifeboat_engine::Next;
@@ -179,7 +179,7 @@ impl Walk {
             }
             Effect::Release => self.gone = true,
             Effect::Watch { cluster } => {
-                self.world.sites.get_mut(&cluster).unwrap().view = site(&cluster).view;
+                self.world = asked(self.world.clone(), &cluster);
             }
             Effect::ReadStores => self.read_stores(),
             Effect::Own | Effect::OwnPlacement => {}

@@ -34,21 +34,8 @@ fn read<K: serde::de::DeserializeOwned>(value: Value) -> Arc<K> {
     Arc::new(serde_json::from_value(value).unwrap())
 }
 
-pub fn site(name: &str) -> Site {
+fn site(name: &str) -> Site {
     let available = said("ManagedClusterConditionAvailable", "True", 1);
-    let view = json!({
-        "metadata": {
-            "name": "web-shop-vrg-mcv", "namespace": name,
-            "annotations": {
-                "drplacementcontrol.ramendr.openshift.io/drpc-name": "web",
-                "drplacementcontrol.ramendr.openshift.io/drpc-namespace": "shop",
-            },
-        },
-        "spec": { "scope": {
-            "apiGroup": "ramendr.openshift.io", "version": "v1alpha1", "kind": "VolumeReplicationGroup",
-            "name": "web", "namespace": "shop",
-        } },
-    });
     Site {
         name: name.to_owned(),
         drcluster: Some(read(
@@ -62,7 +49,7 @@ pub fn site(name: &str) -> Site {
         key_work: None,
         work: None,
         intent: None,
-        view: Some(read(view)),
+        view: None,
         seen: Seen::Absent,
     }
 }
@@ -75,7 +62,7 @@ pub fn new() -> World {
         "cluster.open-cluster-management.io/experimental-scheduling-disable": "true",
     });
     let finalizer = json!(["drpc.ramendr.openshift.io/finalizer"]);
-    World {
+    let world = World {
         drpc: read(json!({
             "metadata": {
                 "name": "web", "namespace": "shop", "uid": "drpc", "resourceVersion": "1", "generation": 1,
@@ -103,7 +90,15 @@ pub fn new() -> World {
         sites: ["east", "west"].map(|name| (name.to_owned(), site(name))).into(),
         books: Books { reading: Some(Reading::default()) },
         trouble: None,
-    }
+    };
+    ["east", "west"].into_iter().fold(world, asked)
+}
+
+/// A cluster has been asked for its group.
+pub fn asked(mut world: World, cluster: &str) -> World {
+    let view = group::view(&world, cluster);
+    world.sites.get_mut(cluster).unwrap().view = Some(Arc::new(view));
+    world
 }
 
 /// Changes something that is shared.
