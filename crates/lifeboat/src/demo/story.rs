@@ -72,7 +72,23 @@ impl<'a> Story<'a> {
         let since = Clock::system().now();
         self.failover(&before, claimed).await?;
         self.revive(since).await?;
-        self.relocate().await
+        let since = Clock::system().now();
+        self.relocate().await?;
+        self.settle(since).await
+    }
+
+    /// The application must be as safe at home as it was in the beginning.
+    async fn settle(&mut self, since: Timestamp) -> anyhow::Result<()> {
+        let begun = self.narrator.step("waiting until it is protected at home again");
+        let cut = self.protected(Some(since)).await;
+        let found = match &cut {
+            Ok(cut) => format!("everything written before {} is safe on west", clock(*cut)),
+            Err(error) => format!("{error:#}"),
+        };
+        self.narrator.done(begun, &found);
+        let what = "after the way there and back the application is protected as before".to_owned();
+        self.narrator.judge(vec![proof::Promise { what, kept: cut.is_ok(), found }]);
+        Ok(())
     }
 
     async fn prepare(&mut self) -> anyhow::Result<()> {

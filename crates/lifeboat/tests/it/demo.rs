@@ -14,9 +14,9 @@ fn play(way: &str) {
     assert_eq!(document["kept"], true, "{document:#}");
     assert_eq!(output.status.code(), Some(0));
     let promises = document["promises"].as_array().expect("promises");
-    assert!(promises.len() >= 6 && promises.iter().all(|one| one["kept"] == true), "{document:#}");
+    assert!(promises.len() >= 7 && promises.iter().all(|one| one["kept"] == true), "{document:#}");
     let steps = document["steps"].as_array().expect("steps");
-    assert!(steps.len() >= 8, "{document:#}");
+    assert!(steps.len() >= 9, "{document:#}");
 }
 
 #[test]

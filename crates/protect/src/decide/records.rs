@@ -1,10 +1,9 @@
 //! What is recorded of a group, where, and when. A record names every claim that is protected or was restored; one that leaves is taken out
 //! because it was released, never because it was not looked at.
 
-use crate::books::StoreState;
 use crate::decide::plan::{Path, Plan, Said};
 use crate::decide::{Effect, Sorted, epoch, restore};
-use crate::ledger::{LedgerError, Record, digest, shape, substance};
+use crate::ledger::{LedgerError, Record, Tried, digest, shape, substance};
 use crate::why::Wait;
 use crate::words::{ClaimWords as _, Words as _, storage};
 use crate::world::{Claim, World};
@@ -88,6 +87,7 @@ fn standing(world: &World, name: &str, substance: &str) -> Standing {
     let state = world.stores.get(name).cloned().unwrap_or_default();
     match (&state.kept, &state.failed) {
         (Some((kept, _)), _) if kept == substance => Standing::Has,
+        (_, Some(failed)) if is_past(world, failed) => Standing::Writing,
         (_, Some(failed)) => match &failed.why {
             LedgerError::Superseded(epoch) => Standing::Superseded(*epoch),
             // A failure with an older substance still says that the store does not work.
@@ -95,6 +95,12 @@ fn standing(world: &World, name: &str, substance: &str) -> Standing {
         },
         _ => Standing::Writing,
     }
+}
+
+/// Whether a store refused what was written at an earlier epoch than we are primary at now: that says nothing about now.
+fn is_past(world: &World, failed: &Tried) -> bool {
+    let ours = epoch::primary_epoch(world);
+    matches!(failed.why, LedgerError::Superseded(theirs) if ours >= Some(theirs))
 }
 
 /// Whether every store was tried with this substance, so that a replication may begin: recorded first, as far as stores let us.
@@ -110,10 +116,10 @@ pub fn tried(world: &World, substance: &str) -> bool {
     })
 }
 
-fn due(state: Option<&StoreState>, now: Timestamp) -> bool {
-    state.is_none_or(|state| {
-        state.busy.is_none() && state.failed.as_ref().is_none_or(|failed| failed.retry_at <= now)
-    })
+fn due(world: &World, name: &str, now: Timestamp) -> bool {
+    let may = |failed: &Tried| failed.retry_at <= now || is_past(world, failed);
+    let state = world.stores.get(name);
+    state.is_none_or(|state| state.busy.is_none() && state.failed.as_ref().is_none_or(may))
 }
 
 /// Writes the record where it is not up to date. While claims are on their way into protection it waits for them: a record never loses a
@@ -132,13 +138,12 @@ pub fn keep(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>,
     }
     let standings = standings(world, wanted);
     let needed = standings.iter().any(|(name, standing)| {
-        matches!(standing, Standing::Writing | Standing::Failed(_)) && due(world.stores.get(name), now)
+        matches!(standing, Standing::Writing | Standing::Failed(_)) && due(world, name, now)
     });
     if needed && !world.stores.values().any(|state| state.busy.is_some()) {
         // All that work are written together, so that one that lagged behind learns what was removed meanwhile.
         let usable = |(name, standing): &(String, Standing)| {
-            !matches!(standing, Standing::Unknown(_) | Standing::Superseded(_))
-                && due(world.stores.get(name), now)
+            !matches!(standing, Standing::Unknown(_) | Standing::Superseded(_)) && due(world, name, now)
         };
         let stores = standings.iter().filter(|entry| usable(entry)).map(|(name, _)| name.clone()).collect();
         plan.effects.push(Effect::Keep { stores, verify: true });
@@ -256,12 +261,12 @@ pub fn copies(
     let lags = |name: &String| {
         let state = world.stores.get(name);
         let kept = state.and_then(|state| state.kept.as_ref());
-        kept.is_some_and(|(kept, shape)| *kept == wanted && *shape != now_shape) && due(state, now)
+        kept.is_some_and(|(kept, shape)| *kept == wanted && *shape != now_shape) && due(world, name, now)
     };
     let stores: Vec<String> = world.store_names();
     if !stores.iter().any(lags) || world.stores.values().any(|state| state.busy.is_some()) {
         return Vec::new();
     }
-    let known = |name: &String| world.config.missing(name).is_none() && due(world.stores.get(name), now);
+    let known = |name: &String| world.config.missing(name).is_none() && due(world, name, now);
     vec![Effect::Keep { stores: stores.into_iter().filter(known).collect(), verify: false }]
 }

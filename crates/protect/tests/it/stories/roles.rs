@@ -70,6 +70,27 @@ on_both!(
 );
 
 on_both!(
+    async fn a_cluster_that_was_passed_over_and_is_primary_again_records_again(cluster: &Cluster) {
+        let scene = Scene::new(cluster, "again").await;
+        scene.claim("one").await;
+        scene.group("web", "primary", |_| {}).await;
+        scene.says("web", "ClusterDataProtected", "True", "Uploaded").await;
+        let mut theirs = scene.stores.record("east", &scene.mark, "web").unwrap();
+        theirs.epoch = 9;
+        theirs.cluster = "theirs".into();
+        scene.stores.put("east", &scene.mark, "web", theirs);
+        scene.claim("two").await;
+        scene.blocked("web", "Superseded").await;
+        // The hub makes it primary once more: what was refused before is no reason now.
+        let epoch = json!({"metadata": {"annotations": {"ramendr.openshift.io/epoch": "10"}}});
+        let params = kube::api::PatchParams::default();
+        scene.groups.patch("web", &params, &kube::api::Patch::Merge(epoch)).await.unwrap();
+        scene.says("web", "ClusterDataProtected", "True", "Uploaded").await;
+        assert_eq!(scene.stores.record("east", &scene.mark, "web").unwrap().epoch, 10);
+    }
+);
+
+on_both!(
     async fn two_groups_that_want_one_claim_are_both_told_and_neither_touches_it(cluster: &Cluster) {
         let scene = Scene::new(cluster, "rivals").await;
         scene.group("web", "primary", |_| {}).await;
