@@ -30,6 +30,12 @@ pub fn wished(world: &World) -> Vec<&ProtectedPvc> {
     listed.filter_map(|entry| entry.protected_pvc.as_ref()).filter(|claim| claim.name.is_some()).collect()
 }
 
+/// Whether a claim is one that copies are received for.
+pub fn is_named(world: &World, name: &str) -> bool {
+    let received = world.destinations.get(name).is_some_and(|one| one.is_owned_by(&world.key()));
+    received || wished(world).into_iter().any(|claim| name_of(claim) == name)
+}
+
 fn name_of(claim: &ProtectedPvc) -> &str {
     claim.name.as_deref().unwrap_or_default()
 }

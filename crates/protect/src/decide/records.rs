@@ -17,7 +17,8 @@ use lifeboat_api::ramen::VolumeReplicationGroupStatus;
 /// Whether a claim belongs into the record: protected by us, or restored and on its way there.
 fn is_recorded(claim: &Claim) -> bool {
     let marked = claim.claim.note(annotations::VR_PROTECTED).is_some() && claim.is_replicated();
-    marked || claim.claim.note(annotations::RESTORE).is_some() && !claim.is_copied()
+    // What a mover copies is made anew from its copy: the volume here means nothing to the peer.
+    !claim.is_copied() && (marked || claim.claim.note(annotations::RESTORE).is_some())
 }
 
 /// A claim whose size is on its way up is recorded at the size that its volume has: one that asks for more would find no volume.

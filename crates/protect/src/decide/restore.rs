@@ -174,7 +174,10 @@ fn members(world: &World, now: Timestamp, plan: &mut Plan, record: &Record) -> O
         }
     }
     let mut complete = true;
-    for claim in &record.claims {
+    // A record from a time when its storage replicated the claim; what was copied since is newer, and the only data that is here.
+    let copied = |claim: &&PersistentVolumeClaim| receive::is_named(world, claim.name());
+    let recorded = || record.claims.iter().filter(|claim| !copied(claim));
+    for claim in recorded() {
         let name = claim.name();
         let key = ObjectKey::new(world.group.space(), name);
         let step = match by_claim.get(&key) {
@@ -196,7 +199,7 @@ fn members(world: &World, now: Timestamp, plan: &mut Plan, record: &Record) -> O
             }
         }
     }
-    complete.then_some(record.claims.len())
+    complete.then(|| recorded().count())
 }
 
 /// The next step for one claim and its volume.

@@ -78,7 +78,15 @@ pub fn unprotect(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, 
 /// The next step of bringing a claim under our protection; `true` once nothing is left to do.
 pub fn protect(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, path: Path) -> bool {
     let name = claim.name();
-    let has = if path == Path::Copied { claim.is_copied() } else { claim.is_replicated() };
+    let (has, otherwise) = match path {
+        Path::Copied => (claim.is_copied(), claim.is_replicated()),
+        _ => (claim.is_replicated(), claim.is_copied()),
+    };
+    if otherwise && claim.claim.is_owned_by(&world.key()) {
+        // Its way has changed, as when classes of the peer became known later: two ways at once would restore it twice.
+        unprotect(world, now, plan, claim, true);
+        return false;
+    }
     let burdened = carries_old_ways(claim);
     if !has || !claim.claim.is_owned_by(&world.key()) || burdened {
         plan.act_for(world, now, name, Effect::Protect { claim: name.to_owned(), path });

@@ -3,6 +3,7 @@
 mod merging;
 mod reading;
 mod roles;
+mod switched;
 mod waking;
 
 use jiff::Timestamp;
