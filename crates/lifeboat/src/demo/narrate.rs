@@ -118,3 +118,21 @@ pub struct Begun {
     what: String,
     since: Instant,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_broken_promise_is_enough_and_no_promise_is_none_kept() {
+        let check = |kept: &[bool], expected: bool| {
+            let mut narrator = Narrator::new(true);
+            let promise = |kept: &bool| Promise { what: String::new(), kept: *kept, found: String::new() };
+            narrator.judge(kept.iter().map(promise).collect());
+            assert_eq!(narrator.all_kept(), expected, "{kept:?}");
+        };
+        check(&[], false);
+        check(&[true, true], true);
+        check(&[true, false], false);
+    }
+}
