@@ -44,12 +44,15 @@ impl Failure {
     /// How long to wait after so many of them in a row.
     #[must_use]
     pub fn pause(&self, failures: u32) -> SignedDuration {
-        let doubled =
-            |first: i64| SignedDuration::from_secs((first << failures.min(8).saturating_sub(1)).min(60));
+        let doubled = |first: i64, longest: i64| {
+            SignedDuration::from_secs((first << failures.min(8).saturating_sub(1)).min(longest))
+        };
         match self.kind {
             Kind::Busy => SignedDuration::from_secs(1),
-            Kind::Link | Kind::Source | Kind::Other => doubled(1),
-            Kind::Key | Kind::Peer => doubled(5),
+            // Nobody tells when a lost site is back, and until its first copy nothing is safe: asking costs one packet.
+            Kind::Link => doubled(1, 5),
+            Kind::Source | Kind::Other => doubled(1, 60),
+            Kind::Key | Kind::Peer => doubled(5, 60),
             Kind::Superseded | Kind::Emptied => SignedDuration::from_secs(60),
         }
     }
