@@ -34,7 +34,10 @@ pub fn primary(world: &World, now: Timestamp, plan: &mut Plan, claims: &[(&Claim
         verdict.said.get(words::TYPE_DATA_READY).is_some_and(|said| said.reason == words::REASON_ERROR)
     });
     let spec = &world.group.spec;
-    plan.prepared = Some(spec.prepare_for_final_sync && prepared && !unsorted);
+    // Stays said while the last copy runs: a Ramen hub that finds it gone asks for the preparation again, for ever.
+    let said = world.group.status.as_ref().is_some_and(|status| status.prepare_for_final_sync_complete);
+    let prepared = spec.prepare_for_final_sync && prepared || spec.run_final_sync && said;
+    plan.prepared = Some(prepared && !unsorted);
     plan.final_sync = Some(spec.run_final_sync && complete && !unsorted);
 }
 

@@ -117,11 +117,13 @@ async fn relocated(scene: &Scene, foreign: bool) {
     // D4: nothing is cut while the application still writes.
     let group = scene.blocked("web", "InUse").await;
     assert!(!group.status.as_ref().unwrap().final_sync_complete);
+    assert!(prepared(&group), "a Ramen hub that finds this gone prepares anew, for ever");
     // The claim is deleted while it is in use, and held.
     scene.delete(&scene.claims, "one").await;
     scene.unpod("app").await;
     let complete = |group: &VolumeReplicationGroup| group.status.as_ref().unwrap().final_sync_complete;
     let group = scene.group_is("web", complete).await;
+    assert!(prepared(&group));
     let source = scene.sources.get("one").await.unwrap();
     let asked = source.spec.trigger.unwrap().manual.unwrap();
     let token = format!("vrg-final-sync-1-{}", group.metadata.generation.unwrap());
