@@ -102,7 +102,8 @@ fn read(text: &[u8]) -> (Findings, u32, usize) {
         let Some((record, _, sum)) = good else {
             findings.damaged.push(number);
             // What follows can still be read, if it says itself what it goes on from.
-            before = parse(text.trim_end()).map_or(before, |(_, _, sum)| sum);
+            let last = text.trim_end().rsplit_once(' ').map(|(_, sum)| sum);
+            before = last.and_then(|sum| u32::from_str_radix(sum, 16).ok()).unwrap_or(before);
             continue;
         };
         before = sum;
