@@ -39,9 +39,11 @@ impl LocalSetup {
     /// Folders below `home`, and this very program, which pods call `lifeboat`.
     ///
     /// # Errors
-    /// When the path of this program cannot be told.
+    /// When this program cannot be found.
     pub fn below(home: &Path) -> std::io::Result<Self> {
-        let itself = std::env::current_exe()?;
+        // Not by its path: the file there may be another version by the time that a pod starts.
+        let itself = PathBuf::from("/proc/self/exe");
+        std::fs::metadata(&itself)?;
         Ok(Self {
             folder: home.join("pods"),
             logs: home.join("logs"),
@@ -116,6 +118,7 @@ impl LocalMachine {
         #[expect(clippy::disallowed_methods, reason = "this is the room that starts processes")]
         let mut command = Command::new(path);
         command
+            .arg0(&run.argv[0])
             .args(&laid.args)
             .env_clear()
             .envs(&laid.env)
