@@ -2,6 +2,8 @@
 //! for all. Built on demand from the registry; schemas of built-in kinds come from `lifeboat_kinds`, those of
 //! custom kinds from their definitions.
 
+pub mod proto;
+
 use crate::discovery::subresource_kind;
 use crate::registry::{Custom, Nature, Registry, Resource};
 use serde_json::{Map, Value, json};

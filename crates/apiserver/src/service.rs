@@ -433,7 +433,11 @@ impl Service {
             ["v3", "apis", group, version] => openapi::v3(registry, group, version),
             _ => None,
         };
-        let name = words.join("/");
+        let accepts =
+            head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let in_protobuf =
+            words == ["v2"] && openapi::proto::ACCEPTED.iter().any(|type_| accepts.contains(type_));
+        let name = if in_protobuf { "v2 in protobuf".to_owned() } else { words.join("/") };
         let mut documents = self.server.0.documents.lock();
         if !documents.registry.as_ref().is_some_and(|known| Arc::ptr_eq(known, registry)) {
             *documents = Documents { registry: Some(registry.clone()), made: BTreeMap::new() };
@@ -441,7 +445,11 @@ impl Service {
         let bytes = match documents.made.get(&name) {
             Some(bytes) => bytes.clone(),
             None => {
-                let bytes: Bytes = make().ok_or_else(ApiError::no_such_path)?.to_string().into();
+                let document = make().ok_or_else(ApiError::no_such_path)?;
+                let bytes: Bytes = match in_protobuf {
+                    true => openapi::proto::document(&document).into(),
+                    false => document.to_string().into(),
+                };
                 documents.made.insert(name, bytes.clone());
                 bytes
             }
@@ -454,6 +462,10 @@ impl Service {
         } else {
             json_response(200, bytes)
         };
+        if in_protobuf {
+            let type_ = HeaderValue::from_static(openapi::proto::CONTENT_TYPE);
+            response.headers_mut().insert(header::CONTENT_TYPE, type_);
+        }
         if let Ok(tag) = HeaderValue::from_str(&tag) {
             response.headers_mut().insert(header::ETAG, tag);
         }

@@ -73,3 +73,34 @@ async fn kubectl_runs_it_as_a_plugin() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("bound to the volume v"), "{output:?}");
 }
+
+/// kubectl checks what is in a List by the OpenAPI document in protobuf, and by nothing else.
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_checks_and_applies_a_list() {
+    let Ok(kubectl) = Binaries::in_cache().kubectl() else {
+        return skip("lifeboat kubectl_checks_and_applies_a_list", "kubectl is not built: cargo xtask tools");
+    };
+    let data = tempfile::tempdir().expect("folder");
+    let _up = scene(data.path()).await;
+    let apply = |field: &str| {
+        let map = serde_json::json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "listed", "namespace": "default"}, field: {"a": "b"},
+        });
+        let cluster = serde_json::json!({
+            "apiVersion": "ramendr.openshift.io/v1alpha1", "kind": "DRCluster",
+            "metadata": {"name": "far"}, "spec": {"region": "far", "s3ProfileName": "store"},
+        });
+        let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [map, cluster]});
+        let file = data.path().join("list.json");
+        std::fs::write(&file, list.to_string()).expect("written");
+        let mut command = Command::new(&kubectl);
+        command.arg("apply").arg("-f").arg(file).env("KUBECONFIG", data.path().join("kubeconfig"));
+        command.output().expect("ran")
+    };
+    let refused = apply("dota");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("unknown field \"dota\""), "{refused:?}");
+    let applied = apply("data");
+    assert_eq!(applied.status.code(), Some(0), "{applied:?}");
+    assert!(String::from_utf8_lossy(&applied.stdout).contains("far created"), "{applied:?}");
+}
