@@ -29,15 +29,15 @@ enum Kind {
 }
 
 impl Server {
-    /// Starts the embedded server of the given binary, with its data below `parent` and nothing that binds claims.
+    /// Starts the embedded server of the given binary, with its data below `parent` and no controller.
     ///
     /// # Errors
     /// When it does not become ready.
     pub async fn embedded(program: &Path, parent: &Path) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("lifeboat-bench-").tempdir_in(parent)?;
         let data = folder.path().join("data");
-        let mut args =
-            ["up", "--clusters", "hub", "--without", "binder,storage", "--data"].map(str::to_owned).to_vec();
+        let parts = "binder,storage,mover,mirror,runner,protector,store,agent,hub";
+        let mut args = ["up", "--clusters", "hub", "--without", parts, "--data"].map(str::to_owned).to_vec();
         args.push(data.display().to_string());
         let begin = Instant::now();
         let mut process = Process::start(program, &args, &folder.path().join("log"))?;
