@@ -36,7 +36,7 @@ impl Server {
     pub async fn embedded(program: &Path, parent: &Path) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("lifeboat-bench-").tempdir_in(parent)?;
         let data = folder.path().join("data");
-        let parts = "binder,storage,mover,mirror,runner,protector,store,agent,hub";
+        let parts = "binder,storage,mover,mirror,runner,protector,store,agent,membership,hub";
         let mut args = ["up", "--clusters", "hub", "--without", parts, "--data"].map(str::to_owned).to_vec();
         args.push(data.display().to_string());
         let begin = Instant::now();

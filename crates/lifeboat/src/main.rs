@@ -92,9 +92,10 @@ enum Command {
 
 fn main() -> ExitCode {
     tracing_subscriber::fmt()
-        .with_env_filter(
-            tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into()),
-        )
+        .with_env_filter(tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| {
+            // The client's own layer tells every failed connection as an error; whoever asked tells it better.
+            "warn,kube_client=off".into()
+        }))
         .with_writer(std::io::stderr)
         .init();
     let done = |()| ExitCode::SUCCESS;

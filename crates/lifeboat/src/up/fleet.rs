@@ -29,12 +29,14 @@ pub enum Part {
     Store,
     /// Joins the hub, carries what it sends, and brings applications that are placed on the cluster.
     Agent,
-    /// Decides where applications run; on the hub only.
+    /// Lets clusters in and says which are silent; on the hub only.
+    Membership,
+    /// Decides where applications run; on the hub only. Without it another operator may, such as Ramen's.
     Hub,
 }
 
 /// What runs in the hub of a fleet.
-const LEADER: [Part; 3] = [Part::Binder, Part::Storage, Part::Hub];
+const LEADER: [Part; 4] = [Part::Binder, Part::Storage, Part::Membership, Part::Hub];
 /// What runs in members of a fleet.
 const MEMBER: [Part; 8] = [
     Part::Binder,
@@ -97,6 +99,8 @@ pub struct Surroundings {
     pub peers: Vec<Door>,
     /// How often its lease is renewed.
     pub lease_seconds: i32,
+    /// Whether the hub's decisions are another operator's.
+    pub led_by_others: bool,
 }
 
 impl Surroundings {
@@ -167,7 +171,7 @@ impl Fleet {
             let _ = give.send(fleet.work(&name)?);
         }
         if let Some(hub) = fleet.plan.hub.clone()
-            && !fleet.plan.without.contains(&Part::Hub)
+            && !fleet.plan.without.contains(&Part::Membership)
         {
             let hub = fleet.client(&hub).await?;
             hubside::furnish(&hub, &fleet.stores(), fleet.plan.lease_seconds)
@@ -212,6 +216,7 @@ impl Fleet {
                 hub: to_hub,
                 peers: others.map(Site::door).collect::<anyhow::Result<_>>()?,
                 lease_seconds: self.plan.lease_seconds,
+                led_by_others: self.plan.without.contains(&Part::Hub),
             };
             self.around.insert(site.name.clone(), around);
         }

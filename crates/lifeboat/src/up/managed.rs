@@ -2,6 +2,7 @@
 
 use super::fleet::{Part, Surroundings};
 use super::storage;
+use crate::hub::Membership;
 use anyhow::Context as _;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
@@ -49,10 +50,17 @@ pub async fn work(client: kube::Client, around: Surroundings) {
     {
         told("agent", &error);
     }
-    if around.runs(Part::Hub) {
-        let stop = CancellationToken::new();
-        let namespace = super::hubside::NAMESPACE.to_owned();
-        tasks.spawn(crate::hub::serve(client, namespace, crate::hub::Membership::Here, stop));
+    match (around.runs(Part::Hub), around.runs(Part::Membership)) {
+        (true, here) => {
+            let membership = if here { Membership::Here } else { Membership::Elsewhere };
+            let namespace = super::hubside::NAMESPACE.to_owned();
+            tasks.spawn(crate::hub::serve(client, namespace, membership, CancellationToken::new()));
+        }
+        (false, true) => {
+            let engine = lifeboat_fleet::availability(client, Clock::system(), Settings::default());
+            tasks.spawn(engine.run(std::future::pending()));
+        }
+        (false, false) => {}
     }
     while let Some(ended) = tasks.join_next().await {
         if ended.is_err_and(|error| error.is_panic()) {
@@ -105,7 +113,7 @@ async fn agent(client: &kube::Client, around: &Surroundings, tasks: &mut JoinSet
         name: around.name.clone(),
         clock: Clock::system(),
         settings: AgentSettings { lease_seconds: around.lease_seconds, ..AgentSettings::default() },
-        allowed: Allowed::default(),
+        allowed: if around.led_by_others { Allowed::default().for_ramen() } else { Allowed::default() },
     };
     tasks.spawn(lifeboat_fleet::agent(agent).run(std::future::pending()));
     let settings = AgentSettings::default().engine;
