@@ -38,6 +38,11 @@ const BENCHMARKS: &[Benchmark] = &[
     },
     Benchmark { name: "backup", about: "backup and restore against restic", real: true },
     Benchmark { name: "binder", about: "the binder against kube-controller-manager's", real: true },
+    Benchmark {
+        name: "failover",
+        about: "failover of one application and of a thousand, source dead",
+        real: false,
+    },
     Benchmark { name: "sync", about: "the stream to a peer against rsync through stunnel", real: false },
 ];
 
