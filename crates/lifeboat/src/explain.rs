@@ -1,9 +1,11 @@
-//! `lifeboat explain`: why a claim is where it is. Reads the cluster and prints; the reasoning is the binder's own.
+//! `lifeboat explain`: why a claim or an application is as it is. Reads the cluster and prints; about claims, the reasoning is the binder's own.
 
 use crate::cluster::Target;
+use crate::status::account::account;
 use anyhow::Context as _;
 use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim};
 use kube::api::{Api, ListParams};
+use lifeboat_api::ramen::DRPlacementControl;
 use lifeboat_binder::explain::{self, Account, Snapshot, State};
 use lifeboat_engine::{Clock, ObjectKey};
 use std::io::Write as _;
@@ -28,6 +30,20 @@ enum Subject {
                       3 the claim waits or is about to be bound, 4 it has lost its volume, 5 there is no such claim."
     )]
     Pvc(Pvc),
+    /// Say how an application came to be as it is: who decided what, what it waits for since when, what is safe and what was given up.
+    #[command(
+        alias = "drpc",
+        after_help = "Exit code: 0 it was explained, 1 the hub could not be read, 2 wrong usage, 5 there is no such application."
+    )]
+    App {
+        /// Name of the DRPlacementControl.
+        name: String,
+        /// Its namespace; that of the kubeconfig's context when not given.
+        #[arg(long, short, value_name = "NAME")]
+        namespace: Option<String>,
+        #[command(flatten)]
+        target: Target,
+    },
 }
 
 #[derive(clap::Args)]
@@ -55,8 +71,27 @@ enum Format {
 /// Explains, and gives the exit code that says the same.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let Subject::Pvc(args) = args.subject;
-    runtime.context("starting the runtime")?.block_on(claim(&args))
+    let runtime = runtime.context("starting the runtime")?;
+    match args.subject {
+        Subject::Pvc(args) => runtime.block_on(claim(&args)),
+        Subject::App { name, namespace, target } => runtime.block_on(application(&target, namespace, &name)),
+    }
+}
+
+async fn application(target: &Target, namespace: Option<String>, name: &str) -> anyhow::Result<ExitCode> {
+    let config = target.config().await?;
+    let namespace = namespace.unwrap_or_else(|| config.default_namespace.clone());
+    let client = kube::Client::try_from(config).context("making a client of the hub")?;
+    let drpcs: Api<DRPlacementControl> = Api::namespaced(client, &namespace);
+    let found = drpcs.get_opt(name).await.with_context(|| format!("reading {namespace}/{name}"))?;
+    let Some(found) = found else {
+        writeln!(std::io::stderr(), "there is no DRPlacementControl {namespace}/{name}")
+            .context("writing to the terminal")?;
+        return Ok(ExitCode::from(5));
+    };
+    let text = account(&found, Clock::system().now());
+    std::io::stdout().write_all(text.as_bytes()).context("writing to the terminal")?;
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn claim(args: &Pvc) -> anyhow::Result<ExitCode> {

@@ -1,6 +1,7 @@
 //! `lifeboat status`: how applications are doing, one line each, from the hub; or how one group is doing, from its own cluster. Reads and
 //! prints; what is told is in `rows` and `group`.
 
+pub mod account;
 pub mod group;
 pub mod rows;
 
