@@ -209,7 +209,7 @@ impl Site {
     pub async fn start_with(&mut self, resolve: Arc<dyn Resolve>, change: impl FnOnce(&mut Config)) {
         let mut config = self.config();
         change(&mut config);
-        let (client, clock) = (self.cluster.client(), self.cluster.clock());
+        let (client, clock) = (self.cluster.account("node").await, self.cluster.clock());
         let agent =
             controller(client, clock, Settings::default(), self.parts(resolve), config).await.unwrap();
         self.address = Some(agent.address());
