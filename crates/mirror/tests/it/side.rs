@@ -118,7 +118,7 @@ impl Side {
                 }
             }
             // Whoever died is started again, and lives.
-            let client = side.cluster.client();
+            let client = side.cluster.account("node").await;
             side.run(client, clock, Fate::default()).await;
         };
         self.tasks.lock().push(Task::spawn(living));
