@@ -130,37 +130,6 @@ impl Ground {
         }
     }
 
-    /// A change of the disks: what came of it is listed at once, whether it worked or not.
-    pub(crate) async fn change<T>(
-        &self,
-        class: &str,
-        tried: &str,
-        work: impl Future<Output = Result<T, Error>>,
-    ) -> Result<T, EffectError> {
-        let result = work.await;
-        let listed = self.disks.list(class).await;
-        match result {
-            Ok(done) => {
-                listed.map(|()| done).map_err(|error| EffectError::caused(Class::Transient, tried, error))
-            }
-            // Somebody was quicker, or an earlier try had worked after all: the listing shows it.
-            Err(error @ (Error::Exists { .. } | Error::NoVolume { .. })) if listed.is_ok() => {
-                Err(EffectError::caused(Class::Stale, tried, error))
-            }
-            Err(error) => Err(EffectError::caused(Class::Transient, tried, error)),
-        }
-    }
-
-    /// Lists a class; what a missing one means is for the decision to say.
-    pub(crate) async fn list(&self, class: &str) -> Result<(), EffectError> {
-        match self.disks.list(class).await {
-            Ok(()) | Err(Error::NoClass(_)) => Ok(()),
-            Err(error) => {
-                Err(EffectError::caused(Class::Transient, format!("listing device class {class:?}"), error))
-            }
-        }
-    }
-
     pub(crate) async fn rename(
         &self,
         logical: &LogicalVolume,
@@ -169,7 +138,9 @@ impl Ground {
     ) -> Result<(), EffectError> {
         let (class, uid) = (device_class(logical), logical.uid());
         let work = self.disks.lvm().rename(class, &from.name(uid), &to.name(uid)).await;
-        self.change(class, &format!("making the {from:?} copy of {uid} the {to:?} one"), async { work }).await
+        self.disks
+            .change(class, &format!("making the {from:?} copy of {uid} the {to:?} one"), async { work })
+            .await
     }
 
     pub(crate) async fn retag(
@@ -182,7 +153,7 @@ impl Ground {
         let (class, name) = (device_class(logical), kind.name(logical.uid()));
         let remove = remove.difference(&add).cloned().collect();
         let work = self.disks.lvm().retag(class, &name, &add, &remove);
-        self.change(class, &format!("noting on {name} what it is"), work).await
+        self.disks.change(class, &format!("noting on {name} what it is"), work).await
     }
 
     pub(crate) async fn remove(&self, logical: &LogicalVolume, kinds: &[Kind]) -> Result<(), EffectError> {
@@ -196,7 +167,7 @@ impl Ground {
             }
             Ok(())
         };
-        self.change(class, &format!("removing copies of {uid}: {kinds:?}"), work).await
+        self.disks.change(class, &format!("removing copies of {uid}: {kinds:?}"), work).await
     }
 
     /// Stops expecting bytes for a volume. When it returns, nothing writes to its copy any more.

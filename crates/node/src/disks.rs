@@ -1,6 +1,7 @@
 //! What is on the disks of this node, as last listed: the cache that decisions about volumes read, as they read objects from the API
 //! server's cache.
 
+use lifeboat_engine::{Class, EffectError};
 use lifeboat_lvm::{Error, Lvm, Volume};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
@@ -70,6 +71,43 @@ impl Disks {
         let answer = listing.as_ref().map(drop).map_err(Clone::clone);
         self.classes.write().insert(class.to_owned(), listing);
         answer
+    }
+
+    /// Lists a class; what a missing one means is for the decision to say.
+    ///
+    /// # Errors
+    /// A passing one where the class cannot be listed now.
+    pub async fn listed(&self, class: &str) -> Result<(), EffectError> {
+        match self.list(class).await {
+            Ok(()) | Err(Error::NoClass(_)) => Ok(()),
+            Err(error) => {
+                Err(EffectError::caused(Class::Transient, format!("listing device class {class:?}"), error))
+            }
+        }
+    }
+
+    /// A change of the disks: what came of it is listed at once, whether it worked or not.
+    ///
+    /// # Errors
+    /// A stale one where somebody was quicker, else a passing one.
+    pub async fn change<T>(
+        &self,
+        class: &str,
+        tried: &str,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, EffectError> {
+        let result = work.await;
+        let listed = self.list(class).await;
+        match result {
+            Ok(done) => {
+                listed.map(|()| done).map_err(|error| EffectError::caused(Class::Transient, tried, error))
+            }
+            // Somebody was quicker, or an earlier try had worked after all: the listing shows it.
+            Err(error @ (Error::Exists { .. } | Error::NoVolume { .. })) if listed.is_ok() => {
+                Err(EffectError::caused(Class::Stale, tried, error))
+            }
+            Err(error) => Err(EffectError::caused(Class::Transient, tried, error)),
+        }
     }
 
     /// Lists every class that anybody asked for again whenever something has changed, and tells which names came, went or look

@@ -6,7 +6,7 @@ use crate::resolve::Resolve;
 use crate::words::{Words as _, epochs};
 use lifeboat_api::annotations;
 use lifeboat_engine::{Class, Clock, EffectError};
-use lifeboat_lvm::{Access, Error, Lvm};
+use lifeboat_lvm::{Access, Lvm};
 use lifeboat_node::{Disks, Filesystems, Mounts};
 use lifeboat_stream::Timing;
 use std::collections::BTreeSet;
@@ -94,37 +94,6 @@ impl Ground {
         let group = object.group().and_then(|key| self.kinds.groups.get(&key));
         let noted = object.note(annotations::EPOCH).and_then(|text| text.parse::<u64>().ok());
         group.map(|group| epochs(&group)).or(noted.map(|epoch| (epoch, Some(epoch))))
-    }
-
-    /// A change of the disks: what came of it is listed at once, whether it worked or not.
-    pub(crate) async fn change<T>(
-        &self,
-        class: &str,
-        tried: &str,
-        work: impl Future<Output = Result<T, Error>>,
-    ) -> Result<T, EffectError> {
-        let result = work.await;
-        let listed = self.disks.list(class).await;
-        match result {
-            Ok(done) => {
-                listed.map(|()| done).map_err(|error| EffectError::caused(Class::Transient, tried, error))
-            }
-            // Somebody was quicker, or an earlier try had worked after all: the listing shows it.
-            Err(error @ (Error::Exists { .. } | Error::NoVolume { .. })) if listed.is_ok() => {
-                Err(EffectError::caused(Class::Stale, tried, error))
-            }
-            Err(error) => Err(EffectError::caused(Class::Transient, tried, error)),
-        }
-    }
-
-    /// Lists a class; what a missing one means is for the decision to say.
-    pub(crate) async fn list(&self, class: &str) -> Result<(), EffectError> {
-        match self.disks.list(class).await {
-            Ok(()) | Err(Error::NoClass(_)) => Ok(()),
-            Err(error) => {
-                Err(EffectError::caused(Class::Transient, format!("listing device class {class:?}"), error))
-            }
-        }
     }
 
     /// Where the files of a volume are, or its device where it has none.

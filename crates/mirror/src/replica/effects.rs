@@ -94,7 +94,7 @@ impl Replicas {
         if ground.seen(volume)?.filling.is_some() {
             let name = Kind::Filling.name(volume.uid());
             let work = ground.disks.lvm().resize(class, &name, size);
-            ground.change(class, &format!("growing {name}"), work).await?;
+            ground.disks.change(class, &format!("growing {name}"), work).await?;
         }
         if size <= wanted_size(volume) {
             return Ok(());
@@ -131,7 +131,7 @@ impl Replicas {
                 tags: Filling::tags(None, &incarnation),
                 options: volume.spec.lvcreate_option_class.clone().unwrap_or_default(),
             };
-            return ground.change(class, &format!("making {name}"), lvm.create(create)).await.map(drop);
+            return ground.disks.change(class, &format!("making {name}"), lvm.create(create)).await.map(drop);
         };
         let base = Image::of(source).map(|image| image.generation);
         let snapshot = Snapshot {
@@ -143,7 +143,7 @@ impl Replicas {
             tags: Filling::tags(base.as_deref(), &incarnation),
             short_lived: None,
         };
-        ground.change(class, &format!("making {name}"), lvm.snapshot(snapshot)).await.map(drop)
+        ground.disks.change(class, &format!("making {name}"), lvm.snapshot(snapshot)).await.map(drop)
     }
 
     fn register(&self, volume: &LogicalVolume) -> Result<(), EffectError> {
@@ -210,7 +210,7 @@ impl Controller for Replicas {
             return Err(stale("the volume changes its role"));
         }
         match effect {
-            Effect::List => ground.list(device_class(&volume)).await,
+            Effect::List => ground.disks.listed(device_class(&volume)).await,
             Effect::Hold => self.hold(&volume, true).await,
             Effect::Probe => ground.probe(&volume).await,
             Effect::Seal(image) => ground.seal(&volume, &image).await,

@@ -159,7 +159,7 @@ impl Roles {
             short_lived: Some((live.size / 100 * SHORT_LIVED_PERCENT).max(SHORT_LIVED_LEAST)),
         };
         let work = ground.disks.lvm().snapshot(wanted);
-        ground.change(class, "taking a snapshot of the volume", work).await.map(drop)
+        ground.disks.change(class, "taking a snapshot of the volume", work).await.map(drop)
     }
 
     /// Writes annotations of the LogicalVolume, and its finalizer with them.
@@ -302,7 +302,7 @@ impl Controller for Roles {
     async fn act(&self, key: &ObjectKey, effect: Effect) -> Result<(), EffectError> {
         let replication = self.current(key)?;
         match effect {
-            Effect::List { class } => self.ground.list(&class).await,
+            Effect::List { class } => self.ground.disks.listed(&class).await,
             Effect::Hold => self.hold(&replication, true).await,
             Effect::Release => self.hold(&replication, false).await,
             Effect::Stop => {

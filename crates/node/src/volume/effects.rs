@@ -42,32 +42,27 @@ impl Volumes {
         tried: &str,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, EffectError> {
-        let result = work.await;
-        let listed = self.disks.list(volume.class()).await;
         let name = volume.metadata.name.as_deref().unwrap_or_default();
         let tried = format!("{tried} of LogicalVolume {name}");
-        match result {
-            Ok(done) => {
-                listed.map(|()| done).map_err(|error| EffectError::caused(Class::Transient, tried, error))
-            }
-            // Somebody was quicker, or an earlier try had worked after all: the listing shows it.
-            Err(error @ (Error::Exists { .. } | Error::NoVolume { .. })) if listed.is_ok() => {
-                Err(EffectError::caused(Class::Stale, tried, error))
-            }
-            Err(error) => {
+        let mut refusal = None;
+        let work = async {
+            let result = work.await;
+            if let Err(error) = &result {
+                let taken = matches!(error, Error::Exists { .. } | Error::NoVolume { .. });
                 let final_word = !error.is_transient() || matches!(error, Error::NoRoom { .. });
-                if final_word && !volume.is_made() {
-                    let refused = Refused {
-                        uid: volume.uid().to_owned(),
-                        generation: volume.metadata.generation,
-                        error: error.clone(),
-                    };
-                    self.refused.lock().insert(ObjectKey::of(volume), refused);
-                    return Err(EffectError::caused(Class::Stale, tried, error));
-                }
-                Err(EffectError::caused(Class::Transient, tried, error))
+                refusal = (final_word && !taken && !volume.is_made()).then(|| error.clone());
             }
-        }
+            result
+        };
+        let changed = self.disks.change(volume.class(), &tried, work).await;
+        let Some(error) = refusal else { return changed };
+        let refused = Refused {
+            uid: volume.uid().to_owned(),
+            generation: volume.metadata.generation,
+            error: error.clone(),
+        };
+        self.refused.lock().insert(ObjectKey::of(volume), refused);
+        Err(EffectError::caused(Class::Stale, tried, error))
     }
 
     async fn claim(
@@ -268,15 +263,7 @@ impl Controller for Volumes {
         let (uid, class) = (volume.uid(), volume.class());
         match effect {
             VolumeEffect::Claim { finalizers, barrier } => self.claim(&volume, finalizers, barrier).await,
-            VolumeEffect::List => match self.disks.list(class).await {
-                // What a missing class means is for the decision to say.
-                Ok(()) | Err(Error::NoClass(_)) => Ok(()),
-                Err(error) => Err(EffectError::caused(
-                    Class::Transient,
-                    format!("listing device class {class:?}"),
-                    error,
-                )),
-            },
+            VolumeEffect::List => self.disks.listed(class).await,
             VolumeEffect::Create { size } => self.create(&volume, size, true).await,
             VolumeEffect::Stage { size } => self.create(&volume, size, false).await,
             VolumeEffect::Copy { source, size, read_only, short_lived } => {

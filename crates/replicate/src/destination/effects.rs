@@ -93,7 +93,7 @@ impl Receivers {
             }
             Ok(())
         };
-        ground.change(&here.class, "mounting the volume to receive into", work).await
+        ground.disks.change(&here.class, "mounting the volume to receive into", work).await
     }
 
     pub(super) fn remember(&self, volume: &str, staging: Staging) -> Result<(), EffectError> {
@@ -188,7 +188,7 @@ impl Receivers {
         let remove: BTreeSet<String> =
             before.iter().filter(old).filter(|tag| !add.contains(*tag)).cloned().collect();
         let work = self.ground.disks.lvm().retag(&here.class, &here.uid, &add, &remove);
-        self.ground.change(&here.class, "noting what the volume is a copy of", work).await?;
+        self.ground.disks.change(&here.class, "noting what the volume is a copy of", work).await?;
         let count = self.memory.of(&here.uid).map_or(0, |staging| staging.count) + 1;
         self.remember(&here.uid, Staging { count, base: Some(completed.generation) })?;
         self.desk.received.lock().remove(key);
@@ -296,7 +296,7 @@ impl Controller for Receivers {
         }
         let receiver = self.current(key)?;
         match effect {
-            Effect::List { class } => self.ground.list(&class).await,
+            Effect::List { class } => self.ground.disks.listed(&class).await,
             Effect::MakeClaim => {
                 let made = make::claim(&receiver, &self.ground.config.node);
                 kinds.claims.create(&made).await.map(drop)

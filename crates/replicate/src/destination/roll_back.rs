@@ -119,6 +119,6 @@ impl Receivers {
         let Access::Device(device) = &image.volume.access else { return Ok(()) };
         let name = back_name(&here.uid);
         let work = self.ground.mounts.mount(&name, device, Purpose::Backup);
-        self.ground.change(&image.class, "mounting the image", work).await
+        self.ground.disks.change(&image.class, "mounting the image", work).await
     }
 }

@@ -71,7 +71,7 @@ impl Senders {
             let tag = |epoch: u64| BTreeSet::from([format!("{EPOCH_TAG}={epoch}")]);
             let (add, remove) = (tag(epoch), tag(tagged));
             let work = lvm.retag(&here.class, &here.uid, &add, &remove);
-            ground.change(&here.class, "noting the epoch on the volume", work).await?;
+            ground.disks.change(&here.class, "noting the epoch on the volume", work).await?;
         }
         let care = match &here.volume.access {
             Access::Device(device) if !here.block => ground.mounts.care(device).await.map_err(|error| {
@@ -100,7 +100,7 @@ impl Senders {
                 CopyCare::Still { mounted: None } | CopyCare::Nothing => lvm.snapshot(wanted).await,
             }
         };
-        ground.change(&here.class, "taking a snapshot of the volume", work).await.map(drop)
+        ground.disks.change(&here.class, "taking a snapshot of the volume", work).await.map(drop)
     }
 
     async fn mount(&self, source: &ReplicationSource) -> Result<(), EffectError> {
@@ -108,7 +108,7 @@ impl Senders {
         let cut = self.cut_of(source, &here).ok_or_else(|| stale("the snapshot is gone"))?;
         let Access::Device(device) = &cut.volume.access else { return Ok(()) };
         let work = self.ground.mounts.mount(&cut.volume.name, device, Purpose::Backup);
-        self.ground.change(&here.class, "mounting the snapshot", work).await
+        self.ground.disks.change(&here.class, "mounting the snapshot", work).await
     }
 
     fn start(&self, source: &Arc<ReplicationSource>) -> Result<(), EffectError> {
@@ -154,7 +154,7 @@ impl Senders {
                 Err(error) => Err(error),
             }
         };
-        self.ground.change(class, "removing the snapshot that was sent", work).await
+        self.ground.disks.change(class, "removing the snapshot that was sent", work).await
     }
 }
 
@@ -210,7 +210,7 @@ impl Controller for Senders {
     async fn act(&self, key: &ObjectKey, effect: Effect) -> Result<(), EffectError> {
         let source = self.current(key)?;
         match effect {
-            Effect::List { class } => self.ground.list(&class).await,
+            Effect::List { class } => self.ground.disks.listed(&class).await,
             Effect::Cut { token, epoch } => self.cut(&source, token, epoch).await,
             Effect::Mount => self.mount(&source).await,
             Effect::Start => self.start(&source),
