@@ -36,7 +36,8 @@ impl Embedded {
         let folder = tempfile::Builder::new().prefix("lifeboat-up-").tempdir()?;
         let data = folder.path().join("data");
         // What is judged is the API server, as kube-apiserver is beside it: without anything that acts by itself.
-        let args = ["up", "--clusters", "hub", "--without", "binder,storage", "--data"].map(str::to_owned);
+        let args = ["up", "--clusters", "hub", "--without", "binder,storage,membership,hub", "--data"]
+            .map(str::to_owned);
         let args: Vec<String> = args.into_iter().chain([data.display().to_string()]).collect();
         let mut process = Process::start(&program, &args, &folder.path().join("log"))
             .with_context(|| format!("starting {}", program.display()))?;
