@@ -16,6 +16,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
+/// How long nobody is let in after a connection failed while it was made.
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
+
 /// Who may come in.
 #[derive(Clone)]
 pub struct Credentials {
@@ -40,8 +43,11 @@ pub async fn serve(listener: TcpListener, service: S3Service) {
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                // A connection that fails while it is made is its client's affair.
-                let Ok((stream, _)) = accepted else { continue };
+                let Ok((stream, _)) = accepted else {
+                    // The client's affair, or too many files are open, which takes a moment to pass.
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                };
                 let service = service.clone();
                 connections.spawn(async move {
                     let http = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());

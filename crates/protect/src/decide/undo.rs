@@ -82,8 +82,10 @@ pub fn protect(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, pa
         Path::Copied => (claim.is_copied(), claim.is_replicated()),
         _ => (claim.is_replicated(), claim.is_copied()),
     };
-    if otherwise && claim.claim.is_owned_by(&world.key()) {
-        // Its way has changed, as when classes of the peer became known later: two ways at once would restore it twice.
+    let at_rest = !claim.claim.is_going() && !world.group.in_final_sync();
+    if otherwise && at_rest && claim.claim.is_owned_by(&world.key()) {
+        // Its way has changed, as when classes of the peer became known later: two ways at once would restore it twice. Not while it
+        // is deleted or copied for the last time: letting go of it then would take the claim away before its data is safe.
         unprotect(world, now, plan, claim, true);
         return false;
     }

@@ -42,7 +42,11 @@ fn held(finalizers: &[&str], more: impl FnOnce(&mut Value)) -> Claim {
 fn the_old_way_ends_before_the_new_one_begins() {
     let check = |rule: &str, finalizers: &[&str], path: Path, expected: &str| {
         let (world, mut plan) = (world(|_| {}), Plan::default());
-        let claim = held(finalizers, |_| {});
+        let claim = held(finalizers, |claim| {
+            if rule.ends_with("while it is deleted") {
+                claim["metadata"]["deletionTimestamp"] = json!("2030-01-01T00:00:00Z");
+            }
+        });
         protect(&world, now(), &mut plan, &claim, path);
         let told: Vec<String> = plan.effects.iter().map(lifeboat_engine::variant).collect();
         assert_eq!(told.join(", "), expected, "{rule}");
@@ -52,6 +56,8 @@ fn the_old_way_ends_before_the_new_one_begins() {
     check("copied as wanted", &[finalizers::PVC_VOLSYNC], Path::Copied, "");
     check("replicated as wanted", &[finalizers::PVC_VR], Path::Replicated, "");
     check("not protected yet", &[], Path::Copied, "Protect");
+    let both = [finalizers::PVC_VR, finalizers::PVC_VOLSYNC];
+    check("the old way is kept while it is deleted", &both, Path::Copied, "");
 }
 
 #[test]
