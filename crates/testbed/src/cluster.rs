@@ -13,11 +13,15 @@ use lifeboat_apiserver::{ApiServer, Config, Sources, User};
 use lifeboat_engine::Clock;
 use parking_lot::Mutex;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// How long a test waits for something that should come: virtual time on an embedded cluster, real time on a real one.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a test waits for something that should come: virtual time on an embedded cluster, real time on a real one. In an emulated
+/// machine everything takes longer.
+static PATIENCE: LazyLock<Duration> = LazyLock::new(|| {
+    let emulated = std::env::var_os("LIFEBOAT_IN_VM").is_some();
+    Duration::from_secs(if emulated { 240 } else { 60 })
+});
 /// How often a condition that no watch tells of is tried.
 const STEP: Duration = Duration::from_millis(50);
 
@@ -240,7 +244,7 @@ impl Cluster {
                 .unwrap_or_else(|error| panic!("installing {name}: {error}"));
             let established =
                 wait::await_condition(api.clone(), &name, wait::conditions::is_crd_established());
-            tokio::time::timeout(PATIENCE, established)
+            tokio::time::timeout(*PATIENCE, established)
                 .await
                 .unwrap_or_else(|_| panic!("{name} is not established in time"))
                 .unwrap_or_else(|error| panic!("waiting for {name}: {error}"));
@@ -275,7 +279,7 @@ impl Cluster {
     where
         F: Future<Output = Result<T, NotYet>>,
     {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let deadline = tokio::time::Instant::now() + *PATIENCE;
         loop {
             match look().await {
                 Ok(found) => return found,
@@ -296,7 +300,7 @@ impl Cluster {
         K: kube::Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
     {
         let waiting = wait::await_condition(api.clone(), name, |object: Option<&K>| wanted(object));
-        match tokio::time::timeout(PATIENCE, waiting).await {
+        match tokio::time::timeout(*PATIENCE, waiting).await {
             Ok(found) => found.unwrap_or_else(|error| panic!("waiting for {name}: {error}")),
             Err(_) => {
                 let now = api.get_opt(name).await;
