@@ -4,9 +4,12 @@ use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
-use std::time::Duration;
+
+mod lines;
+
+pub(crate) use lines::LineMetrics;
+use lines::Lines;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Of {
@@ -36,16 +39,11 @@ struct Lease {
     lease: String,
 }
 
-type Seconds = Family<Of, Histogram, fn() -> Histogram>;
-
 /// All metrics of an engine; clones count into the same ones.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Metrics {
-    depth: Family<Of, Gauge>,
-    adds: Family<Of, Counter>,
-    retries: Family<Of, Counter>,
+    lines: Lines,
     overruns: Family<Of, Counter>,
-    passes: Seconds,
     effects: Family<Effect, Counter>,
     waits: Family<Wait, Gauge>,
     feed_failures: Family<Kind, Counter>,
@@ -54,41 +52,16 @@ pub struct Metrics {
     leader: Family<Lease, Gauge>,
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
-        Self {
-            depth: Family::default(),
-            adds: Family::default(),
-            retries: Family::default(),
-            overruns: Family::default(),
-            passes: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.001, 2.0, 16))),
-            effects: Family::default(),
-            waits: Family::default(),
-            feed_failures: Family::default(),
-            pictures: Family::default(),
-            events_dropped: Counter::default(),
-            leader: Family::default(),
-        }
-    }
-}
-
 impl Metrics {
     /// Adds the metrics to a registry.
     pub fn register(&self, registry: &mut Registry) {
+        self.lines.register(registry);
         let registry = registry.sub_registry_with_prefix("lifeboat");
-        registry.register("queue_depth", "Keys ready to be looked at", self.depth.clone());
-        registry.register("queue_adds", "Keys put in line", self.adds.clone());
-        registry.register(
-            "queue_retries",
-            "Keys that failed and come back after a pause",
-            self.retries.clone(),
-        );
         registry.register(
             "pass_overruns",
             "Passes ended because they would not settle",
             self.overruns.clone(),
         );
-        registry.register("reconcile_seconds", "How long one pass over a key takes", self.passes.clone());
         registry.register("effects", "Effects by kind and result", self.effects.clone());
         registry.register("waits", "Keys that wait, by what for", self.waits.clone());
         registry.register(
@@ -101,24 +74,13 @@ impl Metrics {
         registry.register("leader", "1 where this process leads", self.leader.clone());
     }
 
-    pub(crate) fn added(&self, controller: &str) {
-        self.adds.get_or_create(&of(controller)).inc();
-    }
-
-    pub(crate) fn depth(&self, controller: &str, depth: usize) {
-        self.depth.get_or_create(&of(controller)).set(i64::try_from(depth).unwrap_or(i64::MAX));
-    }
-
-    pub(crate) fn retried(&self, controller: &str) {
-        self.retries.get_or_create(&of(controller)).inc();
+    /// The metrics of the line of keys of one controller.
+    pub(crate) fn line(&self, controller: &'static str) -> LineMetrics {
+        self.lines.line(controller)
     }
 
     pub(crate) fn overran(&self, controller: &str) {
         self.overruns.get_or_create(&of(controller)).inc();
-    }
-
-    pub(crate) fn passed(&self, controller: &str, took: Duration) {
-        self.passes.get_or_create(&of(controller)).observe(took.as_secs_f64());
     }
 
     pub(crate) fn acted(&self, controller: &str, effect: &str, result: &'static str) {
@@ -162,26 +124,41 @@ pub fn expose(registry: &Registry) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
+    use tokio::time::Instant;
 
-    #[test]
-    fn what_is_counted_is_exposed() {
+    #[tokio::test(start_paused = true)]
+    async fn what_is_counted_is_exposed() {
         let metrics = Metrics::default();
         let mut registry = Registry::default();
         metrics.register(&mut registry);
-        metrics.added("binder");
-        metrics.depth("binder", 3);
+        let line = metrics.line("claims");
+        line.added(3);
+        let since = Instant::now();
+        tokio::time::advance(Duration::from_secs(2)).await;
+        line.taken(since, 2);
+        line.retried();
+        let ended = line.working();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        drop(ended);
+        let _under_way = (line.working(), tokio::time::advance(Duration::from_secs(5)).await, line.working());
+        tokio::time::advance(Duration::from_secs(2)).await;
         metrics.waits("binder", "NoVolume", 1);
         metrics.acted("binder", "Bind", "ok");
         metrics.leads("binder", true);
-        metrics.passed("binder", Duration::from_millis(3));
         let text = expose(&registry);
         for line in [
-            "lifeboat_queue_adds_total{controller=\"binder\"} 1",
-            "lifeboat_queue_depth{controller=\"binder\"} 3",
+            "workqueue_adds_total{name=\"claims\"} 1",
+            "workqueue_depth{name=\"claims\"} 2",
+            "workqueue_retries_total{name=\"claims\"} 1",
+            "workqueue_queue_duration_seconds_sum{name=\"claims\"} 2.0",
+            "workqueue_work_duration_seconds_count{name=\"claims\"} 1",
+            "workqueue_work_duration_seconds_sum{name=\"claims\"} 1.0",
+            "workqueue_unfinished_work_seconds{name=\"claims\"} 9.0",
+            "workqueue_longest_running_processor_seconds{name=\"claims\"} 7.0",
             "lifeboat_waits{controller=\"binder\",why=\"NoVolume\"} 1",
             "lifeboat_effects_total{controller=\"binder\",effect=\"Bind\",result=\"ok\"} 1",
             "lifeboat_leader{lease=\"binder\"} 1",
-            "lifeboat_reconcile_seconds_count{controller=\"binder\"} 1",
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }

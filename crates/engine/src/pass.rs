@@ -40,11 +40,10 @@ enum Turn {
 
 impl<C: Controller> Passes<C> {
     pub async fn pass(&self, key: &C::Key) -> Ended<Instant> {
-        let began = Instant::now();
+        let _working = self.line.metrics.working();
         let ended = self.turns(key).await;
-        self.metrics.passed(C::NAME, began.elapsed());
         if matches!(ended, Ended::Failed { .. }) {
-            self.metrics.retried(C::NAME);
+            self.line.metrics.retried();
         }
         ended
     }

@@ -53,7 +53,8 @@ enum Place<T> {
 #[derive(Debug)]
 pub struct WorkQueue<K, T> {
     places: BTreeMap<K, Place<T>>,
-    ready: VecDeque<K>,
+    /// In order, each with since when it stands there.
+    ready: VecDeque<(K, T)>,
     delayed: BTreeSet<(T, K)>,
     failures: BTreeMap<K, u32>,
     /// Until when keys rest that have just been looked at; and the same in order of time.
@@ -79,7 +80,7 @@ impl<K: Ord + Clone, T: Ord + Copy + Add<Duration, Output = T>> WorkQueue<K, T> 
     }
 
     /// Something about a key has changed. Says whether this put it in line.
-    pub fn wake(&mut self, key: K) -> bool {
+    pub fn wake(&mut self, key: K, now: T) -> bool {
         match self.places.get_mut(&key) {
             Some(Place::Ready) => return false,
             Some(Place::Running { woken }) => return !std::mem::replace(woken, true),
@@ -92,16 +93,16 @@ impl<K: Ord + Clone, T: Ord + Copy + Add<Duration, Output = T>> WorkQueue<K, T> 
             }
             None => {}
         }
-        self.line_up_rested(key);
+        self.line_up_rested(key, now);
         true
     }
 
-    /// The next key to look at.
-    pub fn take(&mut self, now: T) -> Option<K> {
+    /// The next key to look at, and since when it stood in line.
+    pub fn take(&mut self, now: T) -> Option<(K, T)> {
         self.ripen(now);
-        let key = self.ready.pop_front()?;
+        let (key, since) = self.ready.pop_front()?;
         self.places.insert(key.clone(), Place::Running { woken: false });
-        Some(key)
+        Some((key, since))
     }
 
     /// The key is about to be looked at (again): what woke it until now will be seen.
@@ -146,7 +147,7 @@ impl<K: Ord + Clone, T: Ord + Copy + Add<Duration, Output = T>> WorkQueue<K, T> 
             self.rested.insert((until, key.clone()));
         }
         if woken && !failed {
-            self.line_up_rested(key.clone());
+            self.line_up_rested(key.clone(), now);
             return None;
         }
         if let Some(at) = back {
@@ -175,7 +176,7 @@ impl<K: Ord + Clone, T: Ord + Copy + Add<Duration, Output = T>> WorkQueue<K, T> 
             && *at <= now
             && let Some((_, key)) = self.delayed.pop_first()
         {
-            self.line_up(key);
+            self.line_up(key, now);
         }
         while let Some((until, _)) = self.rested.first()
             && *until <= now
@@ -186,10 +187,10 @@ impl<K: Ord + Clone, T: Ord + Copy + Add<Duration, Output = T>> WorkQueue<K, T> 
     }
 
     /// In line at once, or when it has rested.
-    fn line_up_rested(&mut self, key: K) {
+    fn line_up_rested(&mut self, key: K, now: T) {
         match self.rests.get(&key) {
             Some(until) => self.delay(key, *until),
-            None => self.line_up(key),
+            None => self.line_up(key, now),
         }
     }
 
@@ -198,9 +199,9 @@ impl<K: Ord + Clone, T: Ord + Copy + Add<Duration, Output = T>> WorkQueue<K, T> 
         self.delayed.insert((at, key));
     }
 
-    fn line_up(&mut self, key: K) {
+    fn line_up(&mut self, key: K, now: T) {
         self.places.insert(key.clone(), Place::Ready);
-        self.ready.push_back(key);
+        self.ready.push_back((key, now));
     }
 }
 

@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::controller::Controller;
 use crate::events::{EventPump, Recorder};
 use crate::feed::{Feed, FeedSettings, Selection};
-use crate::metrics::Metrics;
+use crate::metrics::{LineMetrics, Metrics};
 use crate::objects::Objects;
 use crate::pass::Passes;
 use crate::queue::{Backoff, WorkQueue};
@@ -67,16 +67,14 @@ impl Default for Settings {
 pub(crate) struct Line<K> {
     queue: Mutex<WorkQueue<K, Instant>>,
     changed: Notify,
-    metrics: Metrics,
-    controller: &'static str,
+    pub metrics: LineMetrics,
 }
 
 impl<K: Ord + Clone> Line<K> {
     fn wake(&self, key: K) {
         let mut queue = self.queue.lock();
-        if queue.wake(key) {
-            self.metrics.added(self.controller);
-            self.metrics.depth(self.controller, queue.depth());
+        if queue.wake(key, Instant::now()) {
+            self.metrics.added(queue.depth());
             self.changed.notify_one();
         }
     }
@@ -87,9 +85,9 @@ impl<K: Ord + Clone> Line<K> {
 
     fn take(&self) -> Option<K> {
         let mut queue = self.queue.lock();
-        let key = queue.take(Instant::now());
-        self.metrics.depth(self.controller, queue.depth());
-        key
+        let (key, since) = queue.take(Instant::now())?;
+        self.metrics.taken(since, queue.depth());
+        Some(key)
     }
 }
 
@@ -194,8 +192,7 @@ impl Engine {
         let line = Arc::new(Line {
             queue: Mutex::new(WorkQueue::new(settings.backoff, settings.gather)),
             changed: Notify::new(),
-            metrics: self.metrics.clone(),
-            controller: C::NAME,
+            metrics: self.metrics.line(C::NAME),
         });
         let passes = Passes {
             controller,

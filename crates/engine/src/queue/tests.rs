@@ -18,13 +18,17 @@ const BACKOFF: Backoff = Backoff { first: Duration::from_millis(10), longest: Du
 fn queue(keys: &[u8]) -> WorkQueue<u8, Ms> {
     let mut queue = WorkQueue::new(BACKOFF, Duration::ZERO);
     for key in keys {
-        queue.wake(*key);
+        queue.wake(*key, Ms(0));
     }
     queue
 }
 
+fn key((key, _): (u8, Ms)) -> u8 {
+    key
+}
+
 fn drain(queue: &mut WorkQueue<u8, Ms>, now: u64) -> Vec<u8> {
-    std::iter::from_fn(|| queue.take(Ms(now))).collect()
+    std::iter::from_fn(|| queue.take(Ms(now)).map(key)).collect()
 }
 
 #[test]
@@ -35,11 +39,11 @@ fn a_key_stands_in_line_once() {
 #[test]
 fn a_key_woken_while_running_comes_again_behind_the_others() {
     let mut queue = queue(&[1, 2]);
-    assert_eq!(queue.take(Ms(0)), Some(1));
-    queue.wake(1);
-    assert_eq!(queue.take(Ms(0)), Some(2));
+    assert_eq!(queue.take(Ms(0)).map(key), Some(1));
+    queue.wake(1, Ms(0));
+    assert_eq!(queue.take(Ms(0)).map(key), Some(2));
     assert_eq!(queue.take(Ms(0)), None, "1 is still being looked at");
-    queue.wake(3);
+    queue.wake(3, Ms(0));
     queue.done(&1, Ended::Quiet, Ms(0));
     assert_eq!(drain(&mut queue, 0), [3, 1]);
 }
@@ -48,7 +52,7 @@ fn a_key_woken_while_running_comes_again_behind_the_others() {
 fn what_a_second_look_has_seen_wakes_nobody() {
     let mut queue = queue(&[1]);
     queue.take(Ms(0));
-    queue.wake(1);
+    queue.wake(1, Ms(0));
     assert!(queue.woken(&1));
     queue.looking(&1);
     queue.done(&1, Ended::Quiet, Ms(0));
@@ -63,7 +67,7 @@ fn a_delayed_key_comes_at_its_time_or_when_woken() {
     queue.done(&2, Ended::At(Ms(50)), Ms(0));
     assert_eq!(queue.next_due(), Some(Ms(50)));
     assert_eq!(drain(&mut queue, 49), [0; 0]);
-    queue.wake(2);
+    queue.wake(2, Ms(0));
     assert_eq!(drain(&mut queue, 49), [2]);
     assert_eq!(drain(&mut queue, 50), [1]);
     assert_eq!(queue.next_due(), None);
@@ -72,22 +76,22 @@ fn a_delayed_key_comes_at_its_time_or_when_woken() {
 #[test]
 fn a_swarm_of_events_is_gathered_into_one_look_after_the_first() {
     let mut queue = WorkQueue::new(BACKOFF, Duration::from_millis(50));
-    queue.wake(1);
-    assert_eq!(queue.take(Ms(0)), Some(1), "the first is never held up");
-    queue.wake(1);
+    queue.wake(1, Ms(0));
+    assert_eq!(queue.take(Ms(0)).map(key), Some(1), "the first is never held up");
+    queue.wake(1, Ms(0));
     queue.done(&1, Ended::Quiet, Ms(10));
     for now in [10, 30, 59] {
-        queue.wake(1);
+        queue.wake(1, Ms(0));
         assert_eq!(queue.take(Ms(now)), None, "it rests at {now}");
     }
     assert_eq!(queue.next_due(), Some(Ms(60)));
     assert_eq!(drain(&mut queue, 60), [1]);
     queue.done(&1, Ended::At(Ms(1000)), Ms(60));
     assert_eq!(drain(&mut queue, 200), [0; 0]);
-    queue.wake(1);
+    queue.wake(1, Ms(0));
     assert_eq!(drain(&mut queue, 200), [1], "it has rested, so it comes at once");
     queue.done(&1, Ended::At(Ms(210)), Ms(200));
-    queue.wake(1);
+    queue.wake(1, Ms(0));
     assert_eq!(drain(&mut queue, 210), [1], "a time of its own that comes earlier stays");
 }
 
@@ -104,7 +108,7 @@ fn pauses_double_up_to_the_longest_and_success_forgets_them() {
     let now = pauses.into_iter().fold(Ms(0), |now, expected| fail(&mut queue, now, expected));
     queue.take(now);
     queue.done(&1, Ended::Quiet, now);
-    queue.wake(1);
+    queue.wake(1, Ms(0));
     fail(&mut queue, now, 10);
 }
 
@@ -112,10 +116,23 @@ fn pauses_double_up_to_the_longest_and_success_forgets_them() {
 fn a_failed_key_waits_for_its_pause_though_it_woke_itself() {
     let mut queue = queue(&[1]);
     queue.take(Ms(0));
-    queue.wake(1);
+    queue.wake(1, Ms(0));
     queue.done(&1, Ended::Failed { at_least: Duration::ZERO }, Ms(0));
     assert_eq!(queue.take(Ms(9)), None);
-    assert_eq!(queue.take(Ms(10)), Some(1));
+    assert_eq!(queue.take(Ms(10)).map(key), Some(1));
+}
+
+#[test]
+fn a_key_tells_since_when_it_stood_in_line() {
+    let mut queue = queue(&[1]);
+    queue.wake(1, Ms(5));
+    assert_eq!(queue.take(Ms(7)), Some((1, Ms(0))), "since it was first woken");
+    queue.done(&1, Ended::At(Ms(20)), Ms(8));
+    assert_eq!(
+        queue.take(Ms(21)),
+        Some((1, Ms(21))),
+        "since its time was seen to have come, not since it began to wait"
+    );
 }
 
 #[test]
@@ -130,7 +147,7 @@ fn the_least_pause_holds() {
 fn a_key_woken_while_it_failed_does_not_wait_for_the_slow_retry() {
     let mut queue = queue(&[1]);
     queue.take(Ms(0));
-    queue.wake(1);
+    queue.wake(1, Ms(0));
     let back = queue.done(&1, Ended::Failed { at_least: Duration::from_secs(60) }, Ms(0));
     assert!(back.is_some_and(|back| back < Ms(60_000)), "{back:?}");
 }
@@ -171,14 +188,15 @@ proptest! {
         for call in calls {
             match call {
                 Call::Wake(key) => {
-                    queue.wake(key);
+                    queue.wake(key, Ms(now));
                     owed.insert(key);
                     if !running.contains(&key) {
                         passed_over.entry(key).or_default();
                     }
                 }
                 Call::Take => {
-                    let Some(key) = queue.take(Ms(now)) else { continue };
+                    let Some((key, since)) = queue.take(Ms(now)) else { continue };
+                    prop_assert!(since.0 <= now, "{key} stood in line before its time");
                     prop_assert!(!running.contains(&key), "{key} is handed out twice at once");
                     owed.remove(&key);
                     passed_over.remove(&key);

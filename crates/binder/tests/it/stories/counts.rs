@@ -1,10 +1,11 @@
 //! What is counted, and how many writes many pairs cost.
 
 use super::scene;
-use crate::things::{ClaimThings, VolumeThings};
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use crate::things::{ClaimThings, VolumeThings, new_volume};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use lifeboat_binder::Neighbours;
+use lifeboat_binder::lean::PersistentVolume;
 use lifeboat_binder::words::{ClaimWords, VolumeWords};
 use lifeboat_engine::Settings;
 use lifeboat_testbed::fixtures;
@@ -77,7 +78,7 @@ async fn create_pairs(cluster: &Cluster, pairs: u64) {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(cluster.client(), "default");
     let volumes: Api<PersistentVolume> = Api::all(cluster.client());
     for n in 0..pairs {
-        let volume = fixtures::volume(&format!("v{n}")).sized(&format!("{}Gi", 1 + n % 50));
+        let volume = new_volume(&format!("v{n}")).sized(&format!("{}Gi", 1 + n % 50));
         volumes.create(&PostParams::default(), &volume).await.unwrap();
         let claim = fixtures::claim("default", &format!("c{n}")).sized(&format!("{}Gi", 1 + n % 50));
         claims.create(&PostParams::default(), &claim).await.unwrap();
@@ -138,7 +139,7 @@ async fn starting_on_ten_thousand_objects_writes_nothing() {
     metrics.register(&mut registry);
     let text = lifeboat_engine::expose(&registry);
     for controller in ["claims", "volumes", "pvc-protection", "pv-protection", "volume-expand"] {
-        let looked = format!("lifeboat_reconcile_seconds_count{{controller=\"{controller}\"}} {PAIRS}");
+        let looked = format!("workqueue_work_duration_seconds_count{{name=\"{controller}\"}} {PAIRS}");
         assert!(text.lines().any(|line| line == looked), "{looked}: every object is looked at once\n{text}");
     }
     assert!(!text.contains("lifeboat_effects_total{"), "and nothing is done about any: {text}");
@@ -157,7 +158,7 @@ async fn volumes_that_nobody_takes_are_available_at_once() {
         claims.create(&PostParams::default(), &fixtures::claim("default", &format!("c{n}"))).await.unwrap();
     }
     for n in 0..VOLUMES {
-        volumes.create(&PostParams::default(), &fixtures::volume(&format!("v{n}"))).await.unwrap();
+        volumes.create(&PostParams::default(), &new_volume(&format!("v{n}"))).await.unwrap();
     }
     let began = tokio::time::Instant::now();
     let _binder = start(&cluster);
