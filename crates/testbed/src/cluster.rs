@@ -125,14 +125,25 @@ impl Cluster {
     /// # Panics
     /// When the programs are there but the cluster does not work.
     pub async fn real(test: &str) -> Option<Self> {
-        let cluster = real::shared(test)?;
+        Some(Self::of_real(real::shared(test)?).await)
+    }
+
+    /// Another real cluster, which this test has to itself: for tests of several clusters.
+    ///
+    /// # Panics
+    /// When the programs are there but the cluster does not work.
+    pub async fn another_real(test: &str) -> Option<Self> {
+        Some(Self::of_real(real::another(test)?).await)
+    }
+
+    async fn of_real(cluster: &'static RealCluster) -> Self {
         let client = cluster.client().await.expect("a running cluster gives a client");
-        Some(Self {
+        Self {
             backing: Arc::new(Backing::Real(cluster)),
             client,
             clock: Clock::system(),
             namespaces: Arc::default(),
-        })
+        }
     }
 
     /// A client with an administrator's rights.
@@ -153,7 +164,10 @@ impl Cluster {
     }
 
     /// A client with the rights of a user.
-    pub(crate) async fn client_as(&self, user: &User) -> kube::Client {
+    ///
+    /// # Panics
+    /// When a real cluster gives no client.
+    pub async fn client_as(&self, user: &User) -> kube::Client {
         match &*self.backing {
             Backing::Embedded { server, .. } => kube::Client::new(server.service_as(user.clone()), "default"),
             Backing::Real(cluster) => {

@@ -82,6 +82,23 @@ impl RealCluster {
     }
 }
 
+/// A real cluster of its own for one test, where it needs several; it ends with the test binary.
+///
+/// Gives `None` where the programs are not built, and has reported `test` as skipped then.
+///
+/// # Panics
+/// When the programs are there but do not start.
+pub fn another(test: &str) -> Option<&'static RealCluster> {
+    match RealCluster::start() {
+        Ok(cluster) => Some(Box::leak(Box::new(cluster))),
+        Err(RealError::Start(StartError::Missing(missing))) => {
+            skip(test, &missing);
+            None
+        }
+        Err(other) => panic!("{other}: {:?}", std::error::Error::source(&other).map(ToString::to_string)),
+    }
+}
+
 /// The real cluster that all tests of this binary share, started by the first that asks; tests keep apart by namespace.
 ///
 /// Gives `None` where the programs are not built, and has reported `test` as skipped then. The processes end with the
