@@ -204,6 +204,11 @@ impl Lvm for Directories {
         self.change(class, &[from, to], move |open| open.rename(&old, &new)).await
     }
 
+    async fn exchange(&self, class: &str, one: &str, other: &str) -> Result<(), Error> {
+        let (first, second) = (one.to_owned(), other.to_owned());
+        self.change(class, &[one, other], move |open| open.exchange(&first, &second)).await
+    }
+
     async fn retag(
         &self,
         class: &str,

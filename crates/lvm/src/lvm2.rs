@@ -6,6 +6,7 @@
 
 mod class;
 mod command;
+mod exchange;
 mod failure;
 mod group;
 mod ops;
@@ -146,8 +147,13 @@ impl Lvm for Lvm2 {
     async fn volumes(&self, class: &str) -> Result<Vec<Volume>, Error> {
         let served = self.served(class)?;
         let report = served.group.report().await?;
-        let shown = report.volumes.iter().filter(|(name, row)| served.class.holds(row) && !is_hidden(name));
-        Ok(shown.map(|(name, row)| served.show(&report, name, row)).collect())
+        let shown = report.volumes.iter().filter(|(_, row)| served.class.holds(row));
+        // Whoever changes names has one all the time.
+        let shown = shown.filter_map(|(name, row)| match is_hidden(name) {
+            false => Some(served.show(&report, name, row)),
+            true => exchange::seen_as(&report, name).map(|name| served.show(&report, name, row)),
+        });
+        Ok(shown.collect())
     }
 
     async fn capacity(&self, class: &str) -> Result<Capacity, Error> {
@@ -180,6 +186,10 @@ impl Lvm for Lvm2 {
 
     async fn rename(&self, class: &str, from: &str, to: &str) -> Result<(), Error> {
         self.target(class, &[from, to])?.rename(from.to_owned(), to.to_owned()).await
+    }
+
+    async fn exchange(&self, class: &str, one: &str, other: &str) -> Result<(), Error> {
+        self.target(class, &[one, other])?.exchange(one.to_owned(), other.to_owned()).await
     }
 
     async fn retag(

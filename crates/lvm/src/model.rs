@@ -321,6 +321,14 @@ pub trait Lvm: Send + Sync + 'static {
     /// Gives a volume another name, atomically: this is how a staged volume is published.
     async fn rename(&self, class: &str, from: &str, to: &str) -> Result<(), Error>;
 
+    /// Gives each of two unused volumes the name of the other: whoever looks sees both names, before and after. What a crash leaves half
+    /// done is finished by the next start. A back end that cannot promise that refuses.
+    async fn exchange(&self, class: &str, one: &str, other: &str) -> Result<(), Error> {
+        Err(Error::Unsupported(format!(
+            "{one:?} and {other:?} of device class {class:?} cannot change names"
+        )))
+    }
+
     /// Adds and removes tags.
     async fn retag(
         &self,

@@ -199,6 +199,14 @@ impl<T: RunTool> Mounts<T> {
         }
     }
 
+    /// Whether nothing that any tool knows is on a device: no filesystem, no table of partitions, nothing encrypted.
+    pub async fn is_blank(&self, device: &Path) -> Result<bool, MountError> {
+        let (argv, doing) =
+            (["blkid".to_owned(), "-p".to_owned(), text(device)], "looking for anything at all");
+        let (code, stdout, stderr) = self.started(&argv, Some(LOOK_DEADLINE), doing).await?;
+        Ok(code == 2 && stdout.trim().is_empty() && stderr.trim().is_empty())
+    }
+
     /// Makes a filesystem. Whatever was on the device is lost.
     pub async fn make(
         &self,

@@ -11,7 +11,7 @@ const LONGEST_NAME: usize = 100;
 const LONGEST_TAG: usize = 1024;
 
 /// Beginnings that LVM keeps for itself, and those of volumes that are not shown.
-const RESERVED_PREFIXES: [&str; 4] = ["snapshot", "pvmove", "lb.staged.", "lb.removed."];
+const RESERVED_PREFIXES: [&str; 5] = ["snapshot", "pvmove", "lb.staged.", "lb.removed.", "lb.swap."];
 
 /// Parts that LVM keeps for the hidden halves of its own volumes.
 const RESERVED_PARTS: [&str; 12] = [
@@ -30,7 +30,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     } else if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+_.-".contains(&byte)) {
         "has letters other than a-z, A-Z, 0-9 and +_.-"
     } else if RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
-        "starts with a reserved word (snapshot, pvmove, lb.staged., lb.removed.)"
+        "starts with a reserved word (snapshot, pvmove, lb.staged., lb.removed., lb.swap.)"
     } else if RESERVED_PARTS.iter().any(|part| name.contains(part)) {
         "has a part that LVM keeps for its hidden volumes"
     } else {
@@ -108,6 +108,7 @@ mod tests {
         check("pvmove0", false);
         check("lb.staged.a", false);
         check("lb.removed.a", false);
+        check("lb.swap.1.a.b", false);
         check("x_tmeta", false);
         check("lvol0_pmspare", false);
         check(&"n".repeat(100), true);

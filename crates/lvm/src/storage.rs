@@ -107,6 +107,11 @@ impl Lvm for Storage {
         back_end.rename(class, from, to).await
     }
 
+    async fn exchange(&self, class: &str, one: &str, other: &str) -> Result<(), Error> {
+        let (back_end, class) = self.of(class)?;
+        back_end.exchange(class, one, other).await
+    }
+
     async fn retag(
         &self,
         class: &str,

@@ -10,6 +10,8 @@
 //!
 //! A volume appears and disappears by one rename, so a crash at any point leaves the whole volume or something that the next start removes.
 
+mod exchange;
+
 use super::DirectoryClass;
 use super::copy::{Copied, Vanished, copy_tree};
 use super::gate::Gate;

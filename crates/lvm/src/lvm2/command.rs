@@ -14,9 +14,12 @@ pub(crate) const STAGED: &str = "lb.staged.";
 /// Begins the name of a removed volume whose bytes are being wiped; a restart goes on with it.
 pub(crate) const REMOVED: &str = "lb.removed.";
 
+/// Begins the name of a volume that is changing names with another; a restart goes on with it.
+pub(crate) const SWAPPED: &str = "lb.swap.";
+
 /// Whether a name is one of those, which callers do not see.
 pub(crate) fn is_hidden(name: &str) -> bool {
-    name.starts_with(STAGED) || name.starts_with(REMOVED)
+    [STAGED, REMOVED, SWAPPED].iter().any(|kind| name.starts_with(kind))
 }
 
 /// What goes into every command.

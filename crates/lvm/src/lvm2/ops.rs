@@ -247,7 +247,7 @@ impl Served {
     }
 
     /// Refuses to remove what somebody uses, or what a short-lived snapshot stands on: LVM would remove both.
-    fn must_be_free(&self, report: &Report, row: &Row, name: &str) -> Result<(), Error> {
+    pub(super) fn must_be_free(&self, report: &Report, row: &Row, name: &str) -> Result<(), Error> {
         let busy = |detail: String| Err(Error::Busy { name: name.to_owned(), detail });
         let stands_on =
             |(_, other): &(&String, &Row)| other.is_cow() && other.origin.as_deref() == Some(name);
@@ -288,7 +288,7 @@ impl Served {
         Err(of_any(&self.tried(doing, name, wanted), output, after.as_deref()))
     }
 
-    async fn succeeded(
+    pub(super) async fn succeeded(
         &self,
         group: &Group,
         doing: &str,

@@ -1,7 +1,7 @@
 //! What goes on besides requests: finishing what a crash left, watching thin pools, telling of trouble.
 
 use super::class::{Guard, Kind, Pressure};
-use super::command::{OWNED, PoolPart, REMOVED, STAGED};
+use super::command::{OWNED, PoolPart, REMOVED, STAGED, SWAPPED};
 use super::group::Group;
 use super::report::{Report, Row};
 use super::{Lvm2, Served};
@@ -19,7 +19,7 @@ enum Wiping {
 }
 
 impl Lvm2 {
-    /// Finishes what a crash left: removes volumes that were still being made, goes on with wiping removed ones, and activates those
+    /// Finishes what a crash left: removes volumes that were still being made, goes on with wiping removed ones and with exchanges of names, and activates those
     /// of our volumes that came up inactive. Trouble with one group is told in the log and in [`health`](crate::Lvm::health).
     pub async fn recover(&self) {
         for served in self.classes.values() {
@@ -72,6 +72,8 @@ impl Served {
                     Wiping::IsWaitedFor => self.group.detached(finish).await?,
                     Wiping::GoesOn => self.group.go_on(finish),
                 }
+            } else if name.starts_with(SWAPPED) {
+                self.clone().finish_exchange(name.clone()).await?;
             } else if name.starts_with(STAGED) {
                 self.clear_staged(name.clone()).await?;
             } else if !row.is_active() {

@@ -86,6 +86,11 @@ impl pb::storage_server::Storage for Own {
         answer(self.0.rename(&asked.class, &asked.from, &asked.to).await.map(|()| pb::Nothing {}))
     }
 
+    async fn exchange(&self, request: Request<pb::ExchangeRequest>) -> Answer<pb::Nothing> {
+        let asked = request.into_inner();
+        answer(self.0.exchange(&asked.class, &asked.one, &asked.other).await.map(|()| pb::Nothing {}))
+    }
+
     async fn retag(&self, request: Request<pb::RetagRequest>) -> Answer<pb::Nothing> {
         let asked = request.into_inner();
         let (add, remove) = (asked.add.into_iter().collect(), asked.remove.into_iter().collect());

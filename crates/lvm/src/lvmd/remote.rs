@@ -137,6 +137,16 @@ impl Lvm for Remote {
         self.client().rename(request).await.map(drop).map_err(|status| error(&status))
     }
 
+    async fn exchange(&self, class: &str, one: &str, other: &str) -> Result<(), Error> {
+        let (one, other) = (one.to_owned(), other.to_owned());
+        let request = pb::ExchangeRequest { class: class.to_owned(), one, other };
+        self.client().exchange(request).await.map(drop).map_err(|status| match status.code() {
+            // One that is older than the call cannot say so in our words.
+            tonic::Code::Unimplemented => Error::Unsupported(status.message().to_owned()),
+            _ => error(&status),
+        })
+    }
+
     async fn retag(
         &self,
         class: &str,

@@ -30,6 +30,7 @@ async fn directories_keep_the_promises_of_every_back_end() {
     suite::life_of_a_volume(&lvm, CLASS).await;
     suite::bad_requests(&lvm, CLASS).await;
     suite::snapshots(&lvm, CLASS).await;
+    suite::exchanges(&lvm, CLASS).await;
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ fn open(fake: &FakeLvm) -> Arc<Lvm2> {
     Arc::new(Lvm2::new(classes, settings, Arc::new(fake.clone())).unwrap())
 }
 
-fn both() -> (FakeLvm, Arc<Lvm2>) {
+pub fn both() -> (FakeLvm, Arc<Lvm2>) {
     let fake = FakeLvm::new(200 * EXTENT, Some(50 * EXTENT));
     let lvm = open(&fake);
     (fake, lvm)
@@ -38,6 +38,7 @@ async fn lvm_keeps_the_promises_of_every_back_end() {
     for class in ["thick", "thin"] {
         suite::life_of_a_volume(&*lvm, class).await;
         suite::bad_requests(&*lvm, class).await;
+        suite::exchanges(&*lvm, class).await;
     }
     suite::snapshots(&*lvm, "thin").await;
 }

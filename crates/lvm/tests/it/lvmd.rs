@@ -86,6 +86,7 @@ async fn a_remote_lvmd_keeps_the_promises_of_every_back_end() {
     for class in ["thick", "thin", "plain"] {
         suite::life_of_a_volume(&remote, class).await;
         suite::bad_requests(&remote, class).await;
+        suite::exchanges(&remote, class).await;
     }
     suite::snapshots(&remote, "thin").await;
     suite::snapshots(&remote, "plain").await;

@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "a test is the outside: it starts processes and tasks")]
 
 mod dir;
+mod exchange;
 mod fake;
 mod go_client;
 mod lvm2;

@@ -71,6 +71,7 @@ async fn real_lvm_keeps_the_promises_of_every_back_end() {
     for class in ["thick", "thin"] {
         suite::life_of_a_volume(&*storage, class).await;
         suite::bad_requests(&*storage, class).await;
+        suite::exchanges(&*storage, class).await;
     }
     suite::snapshots(&*storage, "thin").await;
 }
@@ -86,6 +87,7 @@ async fn lvmd_serves_real_lvm() {
     for class in ["thick", "thin"] {
         suite::life_of_a_volume(&remote, class).await;
         suite::bad_requests(&remote, class).await;
+        suite::exchanges(&remote, class).await;
     }
     suite::snapshots(&remote, "thin").await;
     let refused = remote.volumes("gone").await;

@@ -135,3 +135,20 @@ pub async fn snapshots(lvm: &dyn Lvm, class: &str) {
     lvm.remove(class, "s").await.unwrap();
     lvm.remove(class, "clone").await.unwrap();
 }
+
+/// Two volumes change names, and nothing else of them changes. Leaves nothing behind.
+pub async fn exchanges(lvm: &dyn Lvm, class: &str) {
+    lvm.create(volume(class, "a", SMALL)).await.unwrap();
+    let missing = Error::NoVolume { class: class.to_owned(), name: "b".to_owned() };
+    assert_eq!(lvm.exchange(class, "a", "b").await, Err(missing.clone()));
+    let mut larger = volume(class, "b", 2 * SMALL);
+    larger.tags = tags(&["owner=other"]);
+    lvm.create(larger).await.unwrap();
+    lvm.exchange(class, "a", "b").await.unwrap();
+    let (a, b) = (find(lvm, class, "a").await.unwrap(), find(lvm, class, "b").await.unwrap());
+    assert_eq!((a.size, a.tags), (2 * SMALL, tags(&["owner=other"])));
+    assert_eq!((b.size, b.tags), (SMALL, tags(&["owner=test"])));
+    lvm.remove(class, "b").await.unwrap();
+    assert_eq!(lvm.exchange(class, "a", "b").await, Err(missing));
+    lvm.remove(class, "a").await.unwrap();
+}
