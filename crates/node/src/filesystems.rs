@@ -20,6 +20,15 @@ impl LocalFilesystems {
         self.0.probe(device).await?.map(|found| Filesystem::named(&found)).transpose()
     }
 
+    async fn make_where_blank(&self, filesystem: &str, device: &Path) -> Result<Filesystem, MountError> {
+        let filesystem = Filesystem::named(filesystem)?;
+        if !self.0.is_blank(device).await? {
+            return Err(MountError::Unknown(format!("what is on {}", device.display())));
+        }
+        self.0.make(filesystem, device, &[]).await?;
+        Ok(filesystem)
+    }
+
     async fn mount_for(&self, device: &Path, at: &Path, purpose: Purpose) -> Result<(), MountError> {
         match purpose {
             Purpose::Backup => {
@@ -33,6 +42,13 @@ impl LocalFilesystems {
                 if make {
                     self.0.make(filesystem, device, &[]).await?;
                 }
+                self.0.mount(device, at, filesystem, Use::Use, &[]).await
+            }
+            Purpose::Receive { filesystem } => {
+                let filesystem = match self.on(device).await? {
+                    Some(found) => found,
+                    None => self.make_where_blank(&filesystem, device).await?,
+                };
                 self.0.mount(device, at, filesystem, Use::Use, &[]).await
             }
         }

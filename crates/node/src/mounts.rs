@@ -22,6 +22,12 @@ pub enum Purpose {
         /// Whether it must be made.
         make: bool,
     },
+    /// To be filled or brought up to date, whosever it is: what is on the device stays, and only one that holds nothing at all gets a new
+    /// filesystem of this type.
+    Receive {
+        /// Type of the filesystem.
+        filesystem: String,
+    },
 }
 
 /// What it takes to copy a device so that the copy can be mounted beside it.
