@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What the hub wants the cluster to know.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
@@ -73,6 +74,10 @@ pub struct DRClusterConfigStatus {
     /// Networks offered for disaster recovery.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub network_attachments: Vec<NetworkAttachment>,
+
+    /// Object stores that cannot be used from this cluster, by name, and why. Ours, not known to peers.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "BTreeMap::is_empty")]
+    pub store_failures: BTreeMap<String, String>,
 }
 
 /// Addresses from which the nodes reach one storage.

@@ -155,6 +155,10 @@ pub struct DRPlacementControlStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_failover: Option<FailoverLoss>,
 
+    /// The action that was refused as a drill and is still asked for; it counts only when it is asked for anew. Ours, not known to peers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused_drill: Option<String>,
+
     /// What is waited for, and since when. Ours, not known to peers.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub blockers: Vec<Blocker>,
