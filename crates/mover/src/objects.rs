@@ -230,7 +230,9 @@ impl Objects {
         let text = error.to_string();
         let error = match error {
             // A hole in the repository is told by whoever looked for the object.
-            Fault::NotFound { .. } | Fault::TooShort { .. } => return Error::Damaged(text),
+            Fault::NotFound { .. } | Fault::TooShort { .. } | Fault::TooLong { .. } => {
+                return Error::Damaged(text);
+            }
             Fault::Denied { .. } => Error::Denied(text),
             Fault::Invalid(_) | Fault::NoStore { .. } | Fault::Exists { .. } => Error::Invalid(text),
             Fault::Full { .. } => Error::NoRoom(text),

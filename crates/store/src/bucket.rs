@@ -117,9 +117,17 @@ impl Bucket {
     /// # Errors
     /// [`Error::NotFound`] where there is none.
     pub async fn get(&self, key: &str) -> Result<Bytes, Error> {
+        self.get_within(key, LONGEST).await
+    }
+
+    /// Reads an object of at most this length; of a longer one nothing is taken.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] where there is none, [`Error::TooLong`] where it is longer.
+    pub async fn get_within(&self, key: &str, longest: u64) -> Result<Bytes, Error> {
         let full = self.full(key)?;
         let sign = || self.address.get_object(Some(&self.credentials), &full).sign(SIGNED_FOR);
-        let answer = self.line.send(&Request::new("reading", key, Method::GET), &sign, LONGEST).await?;
+        let answer = self.line.send(&Request::new("reading", key, Method::GET), &sign, longest).await?;
         Ok(answer.body)
     }
 
@@ -136,7 +144,16 @@ impl Bucket {
         let last = offset + length as u64 - 1;
         let request =
             Request::new("reading", key, Method::GET).with(header::RANGE, format!("bytes={offset}-{last}"));
-        let answer = self.line.send(&request, &sign, length as u64).await?;
+        let answer = match self.line.send(&request, &sign, length as u64).await {
+            // More than was asked for says nothing about how long the object is.
+            Err(Error::TooLong { store, .. }) => {
+                return Err(Error::Strange {
+                    store,
+                    detail: format!("reading {key}: the answer is too long"),
+                });
+            }
+            answer => answer?,
+        };
         if answer.status == StatusCode::PARTIAL_CONTENT && answer.body.len() == length {
             return Ok(answer.body);
         }

@@ -48,6 +48,22 @@ impl Directory {
         Ok(content.into())
     }
 
+    /// Reads an object of at most this length.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] where there is none, [`Error::TooLong`] where it is longer.
+    pub fn get_within(&self, key: &str, longest: u64) -> Result<Bytes, Error> {
+        let mut content = Vec::new();
+        let file = self.open(key)?;
+        // One more than is wanted tells that there is more.
+        let read = file.take(longest.saturating_add(1)).read_to_end(&mut content);
+        read.map_err(|error| self.fault("reading", key, &error))?;
+        if content.len() as u64 > longest {
+            return Err(Error::TooLong { store: self.name(), key: key.to_owned() });
+        }
+        Ok(content.into())
+    }
+
     /// Reads a part of an object; all of it must be there.
     ///
     /// # Errors

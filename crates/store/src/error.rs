@@ -33,6 +33,14 @@ pub enum Error {
         /// Which.
         key: String,
     },
+    /// The object is longer than was to be read.
+    #[error("in {store} the object {key} is longer than it may be")]
+    TooLong {
+        /// Where.
+        store: String,
+        /// Which.
+        key: String,
+    },
     /// The key is taken: somebody else was first.
     #[error("{store} has an object {key} already")]
     Exists {

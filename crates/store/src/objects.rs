@@ -36,6 +36,19 @@ impl Objects {
         }
     }
 
+    /// Reads an object of at most this length, without asking for its length first.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] where there is none, [`Error::TooLong`] where it is longer.
+    pub async fn get_within(&self, key: &str, longest: u64) -> Result<Bytes, Error> {
+        match self {
+            Self::Directory(directory) => {
+                blocking(directory, key, move |directory, key| directory.get_within(key, longest)).await
+            }
+            Self::Bucket(bucket) => bucket.get_within(key, longest).await,
+        }
+    }
+
     /// Reads a part of an object; all of it must be there.
     ///
     /// # Errors

@@ -71,20 +71,20 @@ impl<'a> Reach<'a> {
         let mut shelf = Shelf::sort(self.group, sizes(&entries));
         // A list that left out the newest manifest must not make an older one the newest.
         if let Some(latest) = self.latest().await? {
-            shelf.ledger.manifests.insert((latest.epoch, latest.generation));
+            let named = (latest.epoch, latest.generation);
+            // The hint may outlive what it names, after a deletion.
+            if !shelf.ledger.manifests.contains(&named)
+                && self.size(&Spot::Manifest(named.0, named.1)).await?.is_some()
+            {
+                shelf.ledger.manifests.insert(named);
+            }
         }
         Ok(shelf)
     }
 
     async fn latest(&self) -> Result<Option<Latest>, Error> {
         match self.read(&Spot::Latest).await {
-            Ok(bytes) => {
-                let latest = Latest::decode(&bytes, self.group);
-                // The hint may outlive what it names, after a deletion.
-                let Some(latest) = latest else { return Ok(None) };
-                let spot = Spot::Manifest(latest.epoch, latest.generation);
-                Ok(self.size(&spot).await?.map(|_| latest))
-            }
+            Ok(bytes) => Ok(Latest::decode(&bytes, self.group)),
             Err(Error::Damaged { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -103,9 +103,16 @@ impl<'a> Reach<'a> {
 
     /// Reads an object whose length is not known. Never more than an honest one has.
     pub(crate) async fn read(&self, spot: &Spot) -> Result<Bytes, Error> {
-        match self.size(spot).await? {
-            Some(size) => self.read_sized(spot, size).await,
-            None => Err(self.damaged(spot, Fault::Missing)),
+        let key = self.key(spot);
+        let call = self.objects.get_within(&key, LONGEST_PACKED);
+        match self.within(self.settings.call, &format!("reading {key}"), call).await {
+            Err(Error::Store { error: lifeboat_store::Error::NotFound { .. }, .. }) => {
+                Err(self.damaged(spot, Fault::Missing))
+            }
+            Err(Error::Store { error: lifeboat_store::Error::TooLong { .. }, .. }) => {
+                Err(self.damaged(spot, Fault::TooLong))
+            }
+            read => read,
         }
     }
 

@@ -212,7 +212,8 @@ impl Line {
     ) -> Result<Bytes, Verdict> {
         let head = request.method == Method::HEAD;
         let expected = said.filter(|_| !head);
-        let too_long = || Verdict::Final(self.strange(request, "the answer is too long"));
+        let too_long =
+            || Verdict::Final(Error::TooLong { store: self.store.clone(), key: request.key.clone() });
         if expected.is_some_and(|expected| expected > longest) {
             return Err(too_long());
         }
@@ -251,13 +252,6 @@ impl Line {
 
     fn slow(&self, request: &Request, what: &str) -> Error {
         Error::Slow {
-            store: self.store.clone(),
-            detail: format!("{} {}: {what}", request.doing, request.key),
-        }
-    }
-
-    fn strange(&self, request: &Request, what: &str) -> Error {
-        Error::Strange {
             store: self.store.clone(),
             detail: format!("{} {}: {what}", request.doing, request.key),
         }

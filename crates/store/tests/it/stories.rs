@@ -16,6 +16,9 @@ async fn tell(objects: Objects) {
     objects.put("a/b", content.clone()).await.unwrap();
     assert_eq!(objects.get("a/b").await.unwrap(), content);
     assert_eq!(objects.size("a/b").await.unwrap(), Some(7));
+    assert_eq!(objects.get_within("a/b", 7).await.unwrap(), content);
+    assert!(matches!(objects.get_within("a/b", 6).await.unwrap_err(), Error::TooLong { .. }));
+    assert!(matches!(objects.get_within("a/c", 6).await.unwrap_err(), Error::NotFound { .. }));
     assert_eq!(objects.get_range("a/b", 3, 4).await.unwrap(), "tent");
     assert_eq!(objects.get_range("a/b", 0, 0).await.unwrap(), "");
     assert!(matches!(objects.get_range("a/b", 3, 5).await.unwrap_err(), Error::TooShort { .. }));
