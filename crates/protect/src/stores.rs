@@ -19,6 +19,9 @@ const LONGEST: u64 = 16 << 20;
 /// How the key of a group's own record ends.
 const GROUP_KEY: &str = "/v1alpha1.VolumeReplicationGroup/a";
 
+/// Requests in flight to one store: all groups share its connections, and after a failover all of them have something to say at once.
+const CONNECTIONS: usize = 128;
+
 /// Claims and the volumes that are recorded with them.
 type Pairs = BTreeMap<String, String>;
 
@@ -28,18 +31,38 @@ pub struct Stores {
     settings: records::Settings,
     /// What is recorded of a group, so that what leaves can be named.
     recorded: Mutex<BTreeMap<ObjectKey, Pairs>>,
+    /// Stores that are open, by the name of their profile: connections and certificates are worth more than one piece of work.
+    opened: Mutex<BTreeMap<String, (Store, Objects)>>,
 }
 
 impl Stores {
     /// Stores with the usual patience.
     pub fn new(clock: Clock) -> Self {
-        Self { clock, settings: records::Settings::default(), recorded: Mutex::default() }
+        Self {
+            clock,
+            settings: records::Settings::default(),
+            recorded: Mutex::default(),
+            opened: Mutex::default(),
+        }
+    }
+
+    /// The store, open; a new address or new keys open it anew.
+    fn open(&self, store: &Store) -> Result<Objects, String> {
+        let mut opened = self.opened.lock();
+        if let Some((known, objects)) = opened.get(&store.profile.name)
+            && known == store
+        {
+            return Ok(objects.clone());
+        }
+        let objects = open(store)?;
+        opened.insert(store.profile.name.clone(), (store.clone(), objects.clone()));
+        Ok(objects)
     }
 
     fn of(&self, stores: &[Store]) -> records::Stores {
         let profiles = stores.iter().map(|store| {
             let name = store.profile.name.clone();
-            match open(store) {
+            match self.open(store) {
                 Ok(objects) => records::Profile::new(name, objects),
                 Err(why) => records::Profile::unavailable(name, why),
             }
@@ -89,6 +112,7 @@ fn open(store: &Store) -> Result<Objects, String> {
         access_key: Secret::new(&store.credentials.access_key),
         secret_key: Secret::new(&store.credentials.secret_key),
         ca_bundle,
+        max_connections: CONNECTIONS,
         ..S3Store::default()
     };
     // The controller asks again by itself; and a dead store must not hold up what the others have to say.
@@ -185,6 +209,15 @@ impl Ledger for Stores {
         });
         let stores: BTreeMap<String, Result<Seen, String>> = told.collect();
         let held = search.held.as_ref().map_or(0, |held| number(held.epoch));
+        // What was just read need not be read again for what is written next.
+        match &search.found {
+            Found::Manifest { records, .. } | Found::Ramen { records, .. } => {
+                self.recorded.lock().insert(key.clone(), pairs(records));
+            }
+            Found::Deleted { .. } | Found::Empty | Found::Unreadable => {
+                self.recorded.lock().remove(key);
+            }
+        }
         let newest = match search.found {
             Found::Manifest { manifest, records, .. } => Some(recorded(number(manifest.epoch), &records)),
             Found::Ramen { records, .. } => Some(recorded(0, &records)),
@@ -208,7 +241,7 @@ impl Ledger for Stores {
     }
 
     async fn groups(&self, store: &Store) -> Result<Vec<VolumeReplicationGroup>, LedgerError> {
-        let objects = open(store).map_err(LedgerError::Failed)?;
+        let objects = self.open(store).map_err(LedgerError::Failed)?;
         let failed = |error: lifeboat_store::Error| LedgerError::Failed(error.to_string());
         let listed = objects.list("").await.map_err(failed)?;
         let mut groups = Vec::new();

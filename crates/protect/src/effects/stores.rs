@@ -1,4 +1,4 @@
-//! Handing work to the clerk: with the keys of a store, which are read when they are needed and never kept.
+//! Handing work to the clerk: with the keys of a store, which are read anew for every piece of work, so that new ones are used at once.
 
 use crate::decide::records::record;
 use crate::ledger::{Credentials, Record, Store};
