@@ -309,8 +309,14 @@ impl Sight {
             let places = change(picture);
             // The first picture, and the first after a failure, is news to everybody who waits for one.
             let all = (first && picture.whole) || (was_failing && picture.failing.is_none());
-            let concerned = picture.followers.iter().filter(|(place, _)| all || places.contains(*place));
-            concerned.flat_map(|(_, followers)| followers.clone()).collect()
+            match all {
+                true => picture.followers.values().flatten().cloned().collect(),
+                // One object of thousands has changed: the others are not even looked at.
+                false => {
+                    let concerned = places.iter().filter_map(|place| picture.followers.get(place));
+                    concerned.flatten().cloned().collect()
+                }
+            }
         };
         let listeners = self.listeners.lock();
         for follower in &followers {
