@@ -5,13 +5,14 @@
 //! kube-controller-manager has the same controller; where it runs, this one stays off.
 
 use crate::effects::Office;
+use crate::lean::PersistentVolume;
 use crate::status::claim_reference;
 use crate::words::{
     ClaimWords, Migration, PRE_RESIZE_CAPACITY, STORAGE_RESIZER, VolumeWords, annotate, annotation,
     migrated_to, storage,
 };
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolumeClaim};
 use lifeboat_engine::{Controller, Decision, EffectError, Level, ObjectKey, Trouble, Why};
 use std::fmt;
 use std::sync::Arc;
@@ -102,15 +103,15 @@ fn is_its_own(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> bool 
 fn in_tree_plugin(volume: &PersistentVolume) -> Option<&'static str> {
     let spec = volume.spec.as_ref()?;
     let sources = [
-        (spec.aws_elastic_block_store.is_some(), "kubernetes.io/aws-ebs"),
-        (spec.azure_disk.is_some(), "kubernetes.io/azure-disk"),
-        (spec.azure_file.is_some(), "kubernetes.io/azure-file"),
-        (spec.cinder.is_some(), "kubernetes.io/cinder"),
-        (spec.gce_persistent_disk.is_some(), "kubernetes.io/gce-pd"),
-        (spec.portworx_volume.is_some(), "kubernetes.io/portworx-volume"),
-        (spec.vsphere_volume.is_some(), "kubernetes.io/vsphere-volume"),
+        ("awsElasticBlockStore", "kubernetes.io/aws-ebs"),
+        ("azureDisk", "kubernetes.io/azure-disk"),
+        ("azureFile", "kubernetes.io/azure-file"),
+        ("cinder", "kubernetes.io/cinder"),
+        ("gcePersistentDisk", "kubernetes.io/gce-pd"),
+        ("portworxVolume", "kubernetes.io/portworx-volume"),
+        ("vsphereVolume", "kubernetes.io/vsphere-volume"),
     ];
-    sources.into_iter().find(|(has, _)| *has).map(|(_, plugin)| plugin)
+    sources.into_iter().find(|(source, _)| spec.has(source)).map(|(_, plugin)| plugin)
 }
 
 /// The controller of claims that ask for more.

@@ -17,6 +17,7 @@ mod effects;
 pub mod ephemeral;
 pub mod expand;
 pub mod explain;
+pub mod lean;
 pub mod metrics;
 pub mod protect;
 mod run;

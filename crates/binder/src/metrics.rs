@@ -3,8 +3,9 @@
 //!
 //! Volumes and claims are counted when somebody asks; nothing is kept for it.
 
+use crate::lean::PersistentVolume;
 use crate::words::{ClaimWords, VolumeWords, text};
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use lifeboat_engine::{Clock, Objects};
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
@@ -181,8 +182,8 @@ struct VolumeCounts {
 /// The plugin that Kubernetes counts a volume under: of those that its binder has, none is for CSI.
 fn plugin(volume: &PersistentVolume) -> &'static str {
     match volume.spec.as_ref() {
-        Some(spec) if spec.host_path.is_some() => "kubernetes.io/host-path",
-        Some(spec) if spec.nfs.is_some() => "kubernetes.io/nfs",
+        Some(spec) if spec.has("hostPath") => "kubernetes.io/host-path",
+        Some(spec) if spec.has("nfs") => "kubernetes.io/nfs",
         _ => NO_PLUGIN,
     }
 }

@@ -1,8 +1,9 @@
 //! What people are told: phases, and why a claim or a volume waits. The words are Kubernetes' own.
 
 use crate::decide::matching::Lack;
+use crate::lean::PersistentVolume;
 use crate::words::{ClaimWords, IN_TREE_FINALIZER, PRE_RESIZE_CAPACITY, VolumeWords, annotation};
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimStatus};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use lifeboat_engine::{Level, ObjectKey, Why};
 use std::fmt;

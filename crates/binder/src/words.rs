@@ -1,6 +1,7 @@
 //! The names on the wire, and what the fields of claims, volumes and classes mean. No rules: only how to read and compare.
 
-use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod, Volume};
+use crate::lean::PersistentVolume;
+use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolumeClaim, Pod, Volume};
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::ObjectMeta;

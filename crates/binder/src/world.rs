@@ -3,11 +3,12 @@
 use crate::decide::matching::{self, Place};
 use crate::decide::near;
 use crate::desk::{self, Desk, Offer, Wish};
+use crate::lean::PersistentVolume;
 use crate::status::{Phase, VolumeStatus};
 use crate::words::{
     ClaimWords, Migration, VolumeWords, claims_of, delays_binding, has_ended, is_default, is_scheduled, text,
 };
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
 use lifeboat_engine::{Cache, Index, ObjectKey};
 use lifeboat_schema::quantity::Quantity;

@@ -8,9 +8,6 @@ use tokio_util::sync::CancellationToken;
 
 /// Runs a controller to its end, on all cores.
 pub fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    // A controller keeps many small things for long: in pages of 2 MiB they take half as much memory again. A kernel that
-    // does not know the word is no reason not to start.
-    let _ = rustix::thread::disable_transparent_huge_pages(true);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
     runtime.block_on(work)

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use lifeboat_bench::binds::{Bound, Pairs, Watch, bare_writes};
 use lifeboat_bench::client::Access;
 use lifeboat_bench::findings::Findings;
 use lifeboat_bench::server::{Server, peak_memory, processor_time};
 use lifeboat_binder::decide::matching;
+use lifeboat_binder::lean::PersistentVolume;
 use lifeboat_engine::Cache;
 use lifeboat_reference::{Binaries, ControlPlane, Durability, Process};
 use serde_json::json;

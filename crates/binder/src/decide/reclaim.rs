@@ -3,12 +3,12 @@
 
 use crate::decide::provision;
 use crate::decide::volume::VolumeDecision;
+use crate::lean::{PersistentVolume, PersistentVolumeSpec};
 use crate::status::{DeleterLack, Phase, VolumeStatus, VolumeWhy};
 use crate::words::{
     EXTERNAL_FINALIZER, IN_TREE, IN_TREE_FINALIZER, MIGRATED_TO, PROVISIONED_BY, VolumeWords, annotation,
 };
 use crate::world::VolumeWorld;
-use k8s_openapi::api::core::v1::PersistentVolume;
 use lifeboat_engine::{Decision, Next};
 
 /// Released, and then by policy.
@@ -23,7 +23,7 @@ pub fn reclaim(world: &VolumeWorld) -> VolumeDecision {
     match volume.policy() {
         "Retain" => Decision::settled().showing(released),
         "Delete" => match deleter(volume) {
-            Ok(name) => Decision::wait(VolumeWhy::Deleter(name.to_owned())).showing(released),
+            Ok(name) => Decision::wait(VolumeWhy::Deleter(name)).showing(released),
             Err(lack) => {
                 let mut failed = fail(VolumeWhy::NoDeleter { volume: volume.name().to_owned(), lack });
                 if let Some(why) = storage_left(world) {
@@ -46,14 +46,14 @@ fn fail(why: VolumeWhy) -> VolumeDecision {
 }
 
 /// Who deletes the storage; an error says who would have to.
-fn deleter(volume: &PersistentVolume) -> Result<&str, DeleterLack> {
+fn deleter(volume: &PersistentVolume) -> Result<String, DeleterLack> {
     let spec = volume.spec.as_ref();
     match annotation(&volume.metadata, PROVISIONED_BY).filter(|plugin| !plugin.is_empty()) {
         Some(plugin) if plugin.starts_with(IN_TREE) => Err(DeleterLack::Plugin(plugin.to_owned())),
-        Some(driver) => Ok(driver),
-        None => match spec.and_then(|spec| spec.csi.as_ref()) {
-            Some(csi) => Ok(&csi.driver),
-            None if spec.is_some_and(|spec| spec.nfs.is_some()) => Err(DeleterLack::Deletable),
+        Some(driver) => Ok(driver.to_owned()),
+        None => match spec.and_then(PersistentVolumeSpec::driver) {
+            Some(driver) => Ok(driver),
+            None if spec.is_some_and(|spec| spec.has("nfs")) => Err(DeleterLack::Deletable),
             None => Err(DeleterLack::Source),
         },
     }

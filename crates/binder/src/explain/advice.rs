@@ -1,10 +1,10 @@
 //! What each wait of a claim means to a person, and what can be done about it.
 
 use super::Account;
+use crate::lean::PersistentVolume;
 use crate::status::ClaimWhy;
 use crate::words::{ClaimWords, VolumeWords};
 use crate::world::ClaimWorld;
-use k8s_openapi::api::core::v1::PersistentVolume;
 
 /// What a wait means and what can be done about it.
 pub(super) fn plainly(why: &ClaimWhy, account: &Account, world: &ClaimWorld) -> (String, Vec<String>) {

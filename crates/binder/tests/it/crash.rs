@@ -1,13 +1,13 @@
 //! A death at every write, over each of the ways that end in writes.
 
-use crate::things::{ClaimThings, VolumeThings};
+use crate::things::{ClaimThings, VolumeThings, new_volume};
 use k8s_openapi::api::core::v1::{
-    EphemeralVolumeSource, GCEPersistentDiskVolumeSource, PersistentVolume, PersistentVolumeClaim,
-    PersistentVolumeClaimTemplate, ServiceAccount, Volume,
+    EphemeralVolumeSource, PersistentVolumeClaim, PersistentVolumeClaimTemplate, ServiceAccount, Volume,
 };
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use lifeboat_binder::Neighbours;
+use lifeboat_binder::lean::PersistentVolume;
 use lifeboat_binder::words::{
     ClaimWords, PROVISIONED_BY, STORAGE_PROVISIONER, STORAGE_RESIZER, VolumeWords, annotation,
 };
@@ -23,9 +23,7 @@ async fn run(process: Process<()>) {
 }
 
 fn volume(name: &str) -> PersistentVolume {
-    fixtures::volume(name).csi("none.example.io").with(|volume| {
-        volume.spec.as_mut().unwrap().csi.as_mut().unwrap().volume_handle = name.to_owned();
-    })
+    new_volume(name).csi("none.example.io")
 }
 
 fn claims(cluster: &Cluster) -> Api<PersistentVolumeClaim> {
@@ -131,7 +129,7 @@ async fn releasing_and_taking_again_survives_a_death_at_every_write() {
     let points = story("release")
         .story(|cluster, ()| async move {
             create(&cluster, volume("v1")).await;
-            create(&cluster, fixtures::volume("v2").sized("5Gi").policy("Delete")).await;
+            create(&cluster, new_volume("v2").sized("5Gi").policy("Delete")).await;
             claim(&cluster, fixtures::claim("default", "a")).await;
             claim(&cluster, fixtures::claim("default", "b").sized("5Gi")).await;
             bound(&cluster, "a").await;
@@ -189,12 +187,7 @@ async fn growing_survives_a_death_at_every_write() {
             let class: StorageClass =
                 fixtures::storage_class("fast").with(|class| class.allow_volume_expansion = Some(true));
             Api::all(cluster.client()).create(&PostParams::default(), &class).await.unwrap();
-            let disk = fixtures::volume("v1").with(|volume| {
-                let spec = volume.spec.as_mut().unwrap();
-                spec.host_path = None;
-                spec.gce_persistent_disk =
-                    Some(GCEPersistentDiskVolumeSource { pd_name: "disk".into(), ..Default::default() });
-            });
+            let disk = new_volume("v1").stored("gcePersistentDisk", &json!({"pdName": "disk"}));
             create(&cluster, disk).await;
             claim(&cluster, fixtures::claim("default", "a")).await;
             bound(&cluster, "a").await;

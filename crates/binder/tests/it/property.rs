@@ -2,7 +2,8 @@
 
 use crate::model::{Fault, Model};
 use crate::things::{ClaimThings, VolumeThings, named_claim, volume};
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use lifeboat_binder::lean::PersistentVolume;
 use lifeboat_binder::words::{BOUND_BY_CONTROLLER, ClaimWords, VolumeWords, annotation};
 use lifeboat_engine::ObjectKey;
 use proptest::prelude::*;

@@ -1,15 +1,16 @@
 //! Claims and volumes in the states that rules speak of.
 
 use k8s_openapi::api::core::v1::{
-    CSIPersistentVolumeSource, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectReference,
-    PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus, PersistentVolumeStatus,
-    VolumeNodeAffinity,
+    ObjectReference, PersistentVolumeClaim, PersistentVolumeClaimStatus, PersistentVolumeStatus,
 };
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use lifeboat_binder::lean::PersistentVolume;
 use lifeboat_binder::words::{BIND_COMPLETED, annotate};
 use lifeboat_testbed::fixtures::{self, With};
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
 
 /// A claim `ns/c` of one GiB, without a class, that is pending.
 pub fn claim() -> PersistentVolumeClaim {
@@ -25,9 +26,14 @@ pub fn named_claim(name: &str) -> PersistentVolumeClaim {
     })
 }
 
+/// The fixtures' volume as the binder keeps it.
+pub fn new_volume(name: &str) -> PersistentVolume {
+    serde_json::from_value(serde_json::to_value(fixtures::volume(name)).unwrap()).unwrap()
+}
+
 /// A volume of one GiB, without a class, that is available.
 pub fn volume(name: &str) -> PersistentVolume {
-    fixtures::volume(name).with(|volume| {
+    new_volume(name).with(|volume| {
         volume.metadata.uid = Some(format!("uid-{name}"));
         volume.spec.as_mut().unwrap().storage_class_name = None;
         volume.status =
@@ -114,6 +120,8 @@ pub trait VolumeThings: Sized {
     fn access(self, modes: &[&str]) -> Self;
     fn policy(self, policy: &str) -> Self;
     fn csi(self, driver: &str) -> Self;
+    /// On storage of this kind and no other.
+    fn stored(self, source: &str, value: &Value) -> Self;
     fn deleting(self) -> Self;
     fn finalizer(self, name: &str) -> Self;
     fn on_node(self, name: &str) -> Self;
@@ -141,10 +149,16 @@ impl VolumeThings for PersistentVolume {
         self.spec.as_mut().unwrap().persistent_volume_reclaim_policy = Some(policy.to_owned());
         self
     }
-    fn csi(mut self, driver: &str) -> Self {
-        let spec = self.spec.as_mut().unwrap();
-        spec.host_path = None;
-        spec.csi = Some(CSIPersistentVolumeSource { driver: driver.to_owned(), ..Default::default() });
+    fn csi(self, driver: &str) -> Self {
+        let handle = self.metadata.name.clone();
+        self.stored("csi", &json!({"driver": driver, "volumeHandle": handle}))
+    }
+    fn stored(mut self, source: &str, value: &Value) -> Self {
+        let others = &mut self.spec.as_mut().unwrap().others;
+        for before in ["hostPath", "csi"] {
+            others.put(before, to_raw_value(&Value::Null).unwrap());
+        }
+        others.put(source, to_raw_value(value).unwrap());
         self
     }
     fn deleting(mut self) -> Self {
@@ -156,14 +170,9 @@ impl VolumeThings for PersistentVolume {
         self
     }
     fn on_node(mut self, name: &str) -> Self {
-        let is = NodeSelectorRequirement {
-            key: "kubernetes.io/hostname".to_owned(),
-            operator: "In".to_owned(),
-            values: Some(vec![name.to_owned()]),
-        };
-        let term = NodeSelectorTerm { match_expressions: Some(vec![is]), match_fields: None };
-        let required = Some(NodeSelector { node_selector_terms: vec![term] });
-        self.spec.as_mut().unwrap().node_affinity = Some(VolumeNodeAffinity { required });
+        let is = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": [name]});
+        let affinity = json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [is]}]}});
+        self.spec.as_mut().unwrap().others.put("nodeAffinity", to_raw_value(&affinity).unwrap());
         self
     }
 }

@@ -3,17 +3,18 @@
 use crate::rules::{check, told};
 use crate::things::{ClaimThings, VolumeThings, claim, volume};
 use k8s_openapi::api::core::v1::{
-    EphemeralVolumeSource, GCEPersistentDiskVolumeSource, PersistentVolume, PersistentVolumeClaim,
-    PersistentVolumeClaimTemplate, Pod, Volume,
+    EphemeralVolumeSource, PersistentVolumeClaim, PersistentVolumeClaimTemplate, Pod, Volume,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use lifeboat_binder::ephemeral::{self, PodEffect, PodWorld};
 use lifeboat_binder::expand::{self, GrowWorld};
+use lifeboat_binder::lean::PersistentVolume;
 use lifeboat_binder::protect;
 use lifeboat_binder::words::{PRE_RESIZE_CAPACITY, STORAGE_RESIZER, migrated_to};
 use lifeboat_engine::Next;
 use lifeboat_testbed::fixtures::{With, pod};
+use serde_json::json;
 use std::sync::Arc;
 
 fn sized(has: &str, wants: &str) -> PersistentVolumeClaim {
@@ -24,12 +25,7 @@ fn sized(has: &str, wants: &str) -> PersistentVolumeClaim {
 }
 
 fn disk() -> PersistentVolume {
-    volume("v").for_claim("c", "uid-c").with(|volume| {
-        let spec = volume.spec.as_mut().unwrap();
-        spec.host_path = None;
-        spec.gce_persistent_disk =
-            Some(GCEPersistentDiskVolumeSource { pd_name: "d".into(), ..Default::default() });
-    })
+    volume("v").for_claim("c", "uid-c").stored("gcePersistentDisk", &json!({"pdName": "d"}))
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn what_a_free_volume_must_be_to_be_chosen() {
 
 #[test]
 fn which_free_volume_is_chosen() {
-    let row = |rule: &str, volumes: Vec<k8s_openapi::api::core::v1::PersistentVolume>, expected: &str| {
+    let row = |rule: &str, volumes: Vec<lifeboat_binder::lean::PersistentVolume>, expected: &str| {
         let model = volumes.into_iter().fold(start().with_claim(claim()), Model::with_volume);
         let lifeboat_binder::world::Found::Free(found) = model.claim_world(&ObjectKey::new("ns", "c")).found
         else {

@@ -2,9 +2,8 @@
 
 use crate::rules::start;
 use crate::things::{VolumeThings, volume};
-use k8s_openapi::api::core::v1::NFSVolumeSource;
 use lifeboat_binder::words::{EXTERNAL_FINALIZER, IN_TREE_FINALIZER, MIGRATED_TO, PROVISIONED_BY};
-use lifeboat_testbed::fixtures::With;
+use serde_json::json;
 
 #[test]
 fn reclaiming() {
@@ -115,11 +114,7 @@ fn what_is_said_of_storage_that_nobody_deletes() {
     );
     row(
         "a network share made by hand, which Kubernetes does not delete either",
-        v().with(|volume| {
-            let spec = volume.spec.as_mut().unwrap();
-            spec.host_path = None;
-            spec.nfs = Some(NFSVolumeSource { path: "/".into(), server: "s".into(), read_only: None });
-        }),
+        v().stored("nfs", &json!({"path": "/", "server": "s"})),
         "Warning VolumeFailedDelete error getting deleter volume plugin for volume \"v\": no deletable volume plugin matched",
     );
     row(

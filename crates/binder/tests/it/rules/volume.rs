@@ -92,7 +92,7 @@ fn a_volume() {
 
 #[test]
 fn taking_a_claim_off() {
-    let end = |v: k8s_openapi::api::core::v1::PersistentVolume| {
+    let end = |v: lifeboat_binder::lean::PersistentVolume| {
         let mut model = start().with_claim(claim().naming("w")).with_volume(v);
         model.volume_pass("v").unwrap();
         let volume = model.volumes.values().next().unwrap().clone();

@@ -3,11 +3,11 @@
 use super::{Scene, scene};
 use crate::things::VolumeThings;
 use k8s_openapi::api::core::v1::{
-    EphemeralVolumeSource, GCEPersistentDiskVolumeSource, PersistentVolume, PersistentVolumeClaim,
-    PersistentVolumeClaimTemplate, Pod, ServiceAccount, Volume,
+    EphemeralVolumeSource, PersistentVolumeClaim, PersistentVolumeClaimTemplate, Pod, ServiceAccount, Volume,
 };
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use lifeboat_binder::lean::PersistentVolume;
 use lifeboat_binder::protect::CLAIM_FINALIZER;
 use lifeboat_binder::words::{ClaimWords, IN_TREE_FINALIZER, PROVISIONED_BY, STORAGE_RESIZER, annotation};
 use lifeboat_testbed::fixtures::{self, With};
@@ -117,12 +117,7 @@ on_both!(
     async fn a_claim_of_a_migrated_volume_names_its_resizer(cluster: &Cluster) {
         let scene = scene(cluster, "migrated").await;
         scene.create_growing_class("kubernetes.io/gce-pd").await;
-        let volume = scene.volume("v").with(|volume| {
-            let spec = volume.spec.as_mut().unwrap();
-            spec.csi = None;
-            let disk = GCEPersistentDiskVolumeSource { pd_name: "disk".into(), ..Default::default() };
-            spec.gce_persistent_disk = Some(disk);
-        });
+        let volume = scene.volume("v").stored("gcePersistentDisk", &json!({"pdName": "disk"}));
         scene.create_volume(volume).await;
         scene.create_claim(scene.claim("c")).await;
         scene.claim_in("c", "Bound").await;

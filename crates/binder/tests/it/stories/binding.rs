@@ -2,8 +2,9 @@
 
 use super::scene;
 use crate::things::{ClaimThings, VolumeThings};
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::{DeleteParams, Patch, PatchParams};
+use lifeboat_binder::lean::PersistentVolume;
 use lifeboat_binder::words::{
     BIND_COMPLETED, BOUND_BY_CONTROLLER, ClaimWords, PROVISIONED_BY, SELECTED_NODE, STORAGE_PROVISIONER,
     VolumeWords, annotation,

@@ -4,11 +4,12 @@ mod around;
 mod binding;
 mod counts;
 
-use crate::things::{ClaimThings, VolumeThings};
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use crate::things::{ClaimThings, VolumeThings, new_volume};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, ListParams, PostParams};
+use lifeboat_binder::lean::PersistentVolume;
 use lifeboat_binder::metrics::Metrics;
 use lifeboat_binder::words::VolumeWords;
 use lifeboat_binder::{Binder, Neighbours};
@@ -52,12 +53,7 @@ impl Scene<'_> {
     }
 
     pub fn volume(&self, name: &str) -> PersistentVolume {
-        fixtures::volume(&self.named(name)).of_class(Some(&self.namespace)).csi("none.example.io").with(
-            |volume| {
-                let csi = volume.spec.as_mut().unwrap().csi.as_mut().unwrap();
-                csi.volume_handle = name.to_owned();
-            },
-        )
+        new_volume(&self.named(name)).of_class(Some(&self.namespace)).csi("none.example.io")
     }
 
     pub fn named(&self, name: &str) -> String {
