@@ -2,6 +2,8 @@
 //!
 //! Each line says on what the key stands, who sets it, and what it means.
 
+use std::collections::BTreeMap;
+
 // --- What the hub makes ---
 
 /// On everything that DR controllers make: set by them; [`CREATED_BY_RAMEN_VALUE`], or
@@ -83,6 +85,16 @@ pub const OWNER_NAME: &str = "ramendr.openshift.io/owner-name";
 pub const VRG_OWNER: &str = "volumereplicationgroups-owner";
 /// On senders, receivers and images: set by the group; its namespace.
 pub const VRG_OWNER_NAMESPACE: &str = "volumereplicationgroups-owner-namespace";
+
+/// Namespace and name of the group that an object's labels name. Whoever writes both pairs writes the same into both; where they differ, the
+/// pair that stands on claims too is the one that everybody goes by.
+#[must_use]
+pub fn group(labels: &BTreeMap<String, String>) -> Option<(&str, &str)> {
+    let pair =
+        |namespace: &str, name: &str| Some((labels.get(namespace)?.as_str(), labels.get(name)?.as_str()));
+    pair(OWNER_NAMESPACE_NAME, OWNER_NAME).or_else(|| pair(VRG_OWNER_NAMESPACE, VRG_OWNER))
+}
+
 /// On a VolumeReplication: set by the group; the VolumeGroupReplication it belongs to.
 pub const VGR_OWNER: &str = "volumegroupreplication-owner";
 /// On a group snapshot: set by the sender of a consistency group; its name.
@@ -144,3 +156,23 @@ pub const APP_SNAPSHOT: &str = "topolvm-snapshot";
 
 /// On a snapshot content: set by the snapshot controller; the node whose driver serves it.
 pub const SNAPSHOT_MANAGED_BY: &str = "snapshot.storage.kubernetes.io/managed-by";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_group_is_named_whichever_pair_stands_there() {
+        let check = |pairs: &[(&str, &str)], named: Option<(&str, &str)>| {
+            let labels = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+            assert_eq!(group(&labels), named, "{pairs:?}");
+        };
+        let owner = [(OWNER_NAMESPACE_NAME, "shop"), (OWNER_NAME, "db")];
+        let mover = [(VRG_OWNER_NAMESPACE, "old"), (VRG_OWNER, "group")];
+        check(&owner, Some(("shop", "db")));
+        check(&mover, Some(("old", "group")));
+        check(&[mover[0], mover[1], owner[0], owner[1]], Some(("shop", "db")));
+        check(&[owner[0], mover[1]], None);
+        check(&[], None);
+    }
+}

@@ -106,6 +106,7 @@ mod pass;
 mod queue;
 mod run;
 mod waits;
+mod words;
 
 pub use cache::{Cache, Change, ObjectKey, version};
 pub use clock::Clock;
@@ -121,3 +122,4 @@ pub use objects::Objects;
 pub use queue::{Backoff, Ended, WorkQueue};
 pub use run::{Engine, Settings, Wiring};
 pub use waits::{Waiting, Waits};
+pub use words::{Words, difference};

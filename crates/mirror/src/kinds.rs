@@ -1,6 +1,6 @@
 //! Every kind that the mirror looks at, and the indexes over them.
 
-use crate::words::{Words as _, claims_of};
+use crate::words::{Words as _, claims_of, group};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::Resource;
 use lifeboat_api::csiaddons::{self, NetworkFence, NetworkFenceClass};
@@ -131,7 +131,7 @@ impl Kinds {
                 .index(|volume: &PersistentVolume| csi_of(volume).map(|(_, handle)| handle.to_owned())),
             by_claim: replications.index(claim_key),
             by_own_uid: replications.index(|one: &VolumeReplication| Some(one.uid().to_owned())),
-            of_group: replications.index(|one: &VolumeReplication| one.group()),
+            of_group: replications.index(|one: &VolumeReplication| group(one)),
             users: pods.index(claims_of),
             classes: maybe(engine, client, manager, has.replications),
             groups: maybe(engine, client, manager, has.groups),

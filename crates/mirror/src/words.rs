@@ -5,8 +5,9 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Resource;
 use lifeboat_api::annotations;
 use lifeboat_api::topolvm::LogicalVolume;
+pub use lifeboat_engine::Words;
 use lifeboat_engine::{Class, EffectError, ObjectKey};
-pub use lifeboat_replicate::words::{Words, epochs, is_bound};
+pub use lifeboat_replicate::words::{epochs, group, is_bound};
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use crate::kinds::Kinds;
 use crate::place::Here;
 use crate::resolve::Resolve;
-use crate::words::{Words as _, epochs};
+use crate::words::{self, Words as _, epochs};
 use lifeboat_api::annotations;
 use lifeboat_engine::{Class, Clock, EffectError};
 use lifeboat_lvm::{Access, Lvm};
@@ -80,7 +80,7 @@ pub struct Ground {
 impl Ground {
     /// Whether an object belongs to a group that was not seen: nobody knows which epoch it is then.
     pub(crate) fn is_orphan(&self, object: &impl kube::Resource) -> bool {
-        object.group().is_some_and(|key| self.kinds.groups.get(&key).is_none())
+        words::group(object).is_some_and(|key| self.kinds.groups.get(&key).is_none())
     }
 
     /// Whether a claim of this storage class can be made on this node.
@@ -91,7 +91,7 @@ impl Ground {
 
     /// The epochs that an object's group knows; one that the object itself was given counts where there is no group.
     pub(crate) fn epochs(&self, object: &impl kube::Resource) -> Option<(u64, Option<u64>)> {
-        let group = object.group().and_then(|key| self.kinds.groups.get(&key));
+        let group = words::group(object).and_then(|key| self.kinds.groups.get(&key));
         let noted = object.note(annotations::EPOCH).and_then(|text| text.parse::<u64>().ok());
         group.map(|group| epochs(&group)).or(noted.map(|epoch| (epoch, Some(epoch))))
     }

@@ -1,6 +1,6 @@
 //! Every kind that the mover looks at, and the indexes over them.
 
-use crate::words::Words as _;
+use crate::words::{self, Words as _};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -84,8 +84,8 @@ impl Kinds {
             }),
             receiving: destinations
                 .index(|receiver: &ReplicationDestination| Some(claim_of_receiver(receiver))),
-            sources_of: sources.index(|source: &ReplicationSource| source.group()),
-            destinations_of: destinations.index(|receiver: &ReplicationDestination| receiver.group()),
+            sources_of: sources.index(|source: &ReplicationSource| words::group(source)),
+            destinations_of: destinations.index(|receiver: &ReplicationDestination| words::group(receiver)),
             images_of: snapshots.index(|image: &VolumeSnapshot| {
                 let ours = image.label(labels::CREATED_BY) == Some(labels::CREATED_BY_MOVER);
                 ours.then(|| {

@@ -3,57 +3,18 @@
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Resource;
-use lifeboat_api::ramen::VolumeReplicationGroup;
+use lifeboat_api::ramen::{ReplicationState, VolumeReplicationGroup};
 use lifeboat_api::volsync::ReplicationDestination;
 use lifeboat_api::{annotations, labels};
 use lifeboat_engine::ObjectKey;
-use serde_json::{Map, Value, json};
+pub use lifeboat_engine::{Words, difference};
 
-/// What is asked of any object all the time.
-pub trait Words: Resource {
-    /// Its name.
-    fn name(&self) -> &str {
-        self.meta().name.as_deref().unwrap_or_default()
-    }
-    /// Its namespace, empty where it has none.
-    fn space(&self) -> &str {
-        self.meta().namespace.as_deref().unwrap_or_default()
-    }
-    /// Its UID.
-    fn uid(&self) -> &str {
-        self.meta().uid.as_deref().unwrap_or_default()
-    }
-    /// An annotation.
-    fn note(&self, key: &str) -> Option<&str> {
-        self.meta().annotations.as_ref()?.get(key).map(String::as_str)
-    }
-    /// A label.
-    fn label(&self, key: &str) -> Option<&str> {
-        self.meta().labels.as_ref()?.get(key).map(String::as_str)
-    }
-    /// Whether a finalizer is on it.
-    fn has_finalizer(&self, name: &str) -> bool {
-        self.meta().finalizers.iter().flatten().any(|finalizer| finalizer == name)
-    }
-    /// Whether it is being deleted.
-    fn is_going(&self) -> bool {
-        self.meta().deletion_timestamp.is_some()
-    }
-    /// The group that its owner labels name, where they do.
-    fn group(&self) -> Option<ObjectKey> {
-        let pair = |namespace: &str, name: &str| {
-            Some(ObjectKey::new(self.label(namespace)?.to_owned(), self.label(name)?.to_owned()))
-        };
-        pair(labels::VRG_OWNER_NAMESPACE, labels::VRG_OWNER)
-            .or_else(|| pair(labels::OWNER_NAMESPACE_NAME, labels::OWNER_NAME))
-    }
-    /// The version that a write is about.
-    fn guard(&self) -> Value {
-        json!({ "uid": self.meta().uid, "resourceVersion": self.meta().resource_version })
-    }
+/// The group that an object's owner labels name, where they do.
+#[must_use]
+pub fn group(object: &impl Resource) -> Option<ObjectKey> {
+    let (namespace, name) = labels::group(object.meta().labels.as_ref()?)?;
+    Some(ObjectKey::new(namespace, name))
 }
-
-impl<K: Resource> Words for K {}
 
 /// Says on an object that it belongs to a receiver and goes with it.
 #[must_use]
@@ -84,29 +45,55 @@ pub fn uses(pod: &Pod, claim: &str) -> bool {
 }
 
 /// The epochs that a group knows: the highest, and the one at which it is primary here.
+///
+/// Ramen's cluster operator knows of no epochs and tells none: a group that it serves is primary at the epoch that the hub gave it, or at none.
 #[must_use]
 pub fn epochs(group: &VolumeReplicationGroup) -> (u64, Option<u64>) {
     let whole = |epoch: i64| u64::try_from(epoch).unwrap_or(0);
     let given = group.note(annotations::EPOCH).and_then(|text| text.parse::<i64>().ok()).map_or(0, whole);
     let status = group.status.as_ref();
-    let seen = status.and_then(|status| status.epoch.max(status.primary_epoch)).map_or(0, whole);
-    (seen.max(given), status.and_then(|status| status.primary_epoch).map(whole))
+    let told = status.and_then(|status| status.epoch.max(status.primary_epoch)).map(whole);
+    let ours = match told {
+        Some(_) => status.and_then(|status| status.primary_epoch).map(whole),
+        // Somebody serves it, and does not speak of epochs.
+        None => status
+            .and_then(|status| status.observed_generation)
+            .filter(|_| group.spec.replication_state == ReplicationState::Primary)
+            .map(|_| given),
+    };
+    (told.unwrap_or(0).max(given), ours)
 }
 
-/// What has to be merged into one value to make it another, so that a writer touches only what it changes.
-#[must_use]
-pub fn difference(before: &Value, after: &Value) -> Value {
-    let (Value::Object(before), Value::Object(after)) = (before, after) else { return after.clone() };
-    let mut patch = Map::new();
-    for (key, value) in after {
-        match before.get(key) {
-            Some(known) if known == value => {}
-            Some(known) => drop(patch.insert(key.clone(), difference(known, value))),
-            None => drop(patch.insert(key.clone(), value.clone())),
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_group_that_ramen_serves_is_primary_at_the_hubs_epoch() {
+        let check = |role: &str, given: Option<&str>, status: Value, expected| {
+            let notes = given.map(|epoch| json!({ annotations::EPOCH: epoch }));
+            let group = json!({
+                "apiVersion": "ramendr.openshift.io/v1alpha1", "kind": "VolumeReplicationGroup",
+                "metadata": { "name": "web", "annotations": notes.unwrap_or(json!({})) },
+                "spec": { "replicationState": role, "pvcSelector": {}, "s3Profiles": [] }, "status": status,
+            });
+            let group = serde_json::from_value(group).unwrap();
+            assert_eq!(epochs(&group), expected, "{role} {given:?}");
+        };
+        let ramens = || json!({ "observedGeneration": 4, "state": "Primary" });
+        check("primary", Some("2"), ramens(), (2, Some(2)));
+        check("primary", None, ramens(), (0, Some(0)));
+        check("secondary", Some("2"), ramens(), (2, None));
+        // Nobody has looked at it yet.
+        check("primary", Some("2"), json!({}), (2, None));
+        // Ours say at which epoch they became primary, and until then they are not.
+        check(
+            "primary",
+            Some("3"),
+            json!({ "observedGeneration": 4, "epoch": 2, "primaryEpoch": 2 }),
+            (3, Some(2)),
+        );
+        check("primary", Some("3"), json!({ "observedGeneration": 4, "epoch": 3 }), (3, None));
     }
-    for key in before.keys().filter(|key| !after.contains_key(*key)) {
-        patch.insert(key.clone(), Value::Null);
-    }
-    Value::Object(patch)
 }

@@ -4,6 +4,7 @@
 //! [`VolumeReplicationGroup`], [`ReplicationGroupSource`], [`ReplicationGroupDestination`],
 //! [`DRClusterConfig`], [`MaintenanceMode`], [`ProtectedVolumeReplicationGroupList`].
 
+pub mod config;
 mod drcluster;
 mod drclusterconfig;
 mod drpc;

@@ -2,52 +2,16 @@
 //! edit counts at once. A profile that cannot be read is one bad profile, and no reason to forget the others.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use serde::Deserialize;
+use lifeboat_api::ramen::config::{StoreProfiles, store_entries};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Name of the hub's ConfigMap.
-pub const CONFIG_MAP: &str = "ramen-hub-operator-config";
-/// Name of the ConfigMap that each managed cluster gets.
-pub const CLUSTER_CONFIG_MAP: &str = "ramen-dr-cluster-operator-config";
-/// The key of both.
-pub const CONFIG_KEY: &str = "ramen_manager_config.yaml";
+pub use lifeboat_api::ramen::config::{
+    CLUSTER_CONFIG_MAP, CONFIG_KEY, HUB_CONFIG_MAP as CONFIG_MAP, StoreProfile as Profile,
+};
+
 /// Namespace of the operator on managed clusters, where nothing else is said.
 pub const CLUSTER_NAMESPACE: &str = "ramen-system";
-
-/// Where a store is.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct Profile {
-    /// The name that clusters use.
-    #[serde(rename = "s3ProfileName")]
-    pub name: String,
-    /// The bucket.
-    #[serde(rename = "s3Bucket")]
-    pub bucket: String,
-    /// The end point.
-    #[serde(rename = "s3CompatibleEndpoint")]
-    pub endpoint: String,
-    /// The region.
-    #[serde(rename = "s3Region")]
-    pub region: String,
-    /// The Secret with the keys.
-    #[serde(rename = "s3SecretRef")]
-    pub secret: SecretRef,
-    /// Certificates to trust, as base64 of PEM.
-    #[serde(rename = "caCertificates")]
-    pub ca_certificates: Option<String>,
-}
-
-/// Names a Secret.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct SecretRef {
-    /// Its name.
-    pub name: String,
-    /// Its namespace; the hub's where absent.
-    pub namespace: String,
-}
 
 /// What the hub is told.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,21 +50,7 @@ impl Config {
     }
 
     fn read(whole: Value) -> Self {
-        let (mut profiles, mut bad_profiles) = (BTreeMap::new(), BTreeMap::new());
-        for (place, entry) in entries(&whole).enumerate() {
-            let named = entry.get("s3ProfileName").and_then(Value::as_str).filter(|name| !name.is_empty());
-            let name = named.map_or_else(|| format!("entry {}", place + 1), str::to_owned);
-            match Profile::deserialize(entry) {
-                Ok(profile) if profile.bucket.is_empty() => {
-                    bad_profiles.insert(name, "it names no bucket".to_owned());
-                }
-                Ok(profile) if profile.name.is_empty() => {
-                    bad_profiles.insert(name, "it has no s3ProfileName".to_owned());
-                }
-                Ok(profile) => drop(profiles.insert(name, profile)),
-                Err(error) => drop(bad_profiles.insert(name, error.to_string())),
-            }
-        }
+        let stores = StoreProfiles::of(&whole);
         let operator = whole.get("drClusterOperator");
         let enabled = |key: &str| {
             operator.and_then(|operator| operator.get(key)).and_then(Value::as_bool).unwrap_or(true)
@@ -109,8 +59,8 @@ impl Config {
             value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
         };
         Self {
-            profiles,
-            bad_profiles,
+            profiles: stores.good,
+            bad_profiles: stores.bad,
             ops_namespace: text(whole.get("ramenOpsNamespace")),
             cluster_namespace: text(operator.and_then(|operator| operator.get("namespaceName")))
                 .unwrap_or_else(|| CLUSTER_NAMESPACE.to_owned()),
@@ -136,7 +86,7 @@ impl Config {
     /// What a managed cluster is told: the same, with only those stores that it needs, whose keys it finds in its own operator's namespace.
     pub fn for_cluster(&self, stores: &BTreeSet<String>) -> String {
         let mut told = self.whole.clone();
-        let kept: Vec<Value> = entries(&self.whole)
+        let kept: Vec<Value> = store_entries(&self.whole)
             .filter(|entry| {
                 let name = entry.get("s3ProfileName").and_then(Value::as_str);
                 name.is_some_and(|name| stores.contains(name) && self.profiles.contains_key(name))
@@ -157,10 +107,6 @@ impl Config {
         // JSON is YAML, and the same value is always the same text.
         told.to_string()
     }
-}
-
-fn entries(whole: &Value) -> impl Iterator<Item = &Value> {
-    whole.get("s3StoreProfiles").and_then(Value::as_array).into_iter().flatten()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::role::replicate::{MEET, sending};
 use crate::role::why::RoleWhy;
 use crate::role::world::{Here, Place, World};
 use crate::talk::{Ask, Offer};
-use crate::words::{Words as _, epochs, is_bound, is_secondary, shown, stale, with_finalizer};
+use crate::words::{Words as _, epochs, group, is_bound, is_secondary, shown, stale, with_finalizer};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolume};
 use kube::api::Patch;
@@ -277,7 +277,7 @@ impl Controller for Roles {
             Place::Here(here) => self.ground.desk.of(here.volume.uid()),
             _ => crate::desk::Memory::default(),
         };
-        let group = replication.group().and_then(|key| kinds.groups.get(&key));
+        let group = group(&*replication).and_then(|key| kinds.groups.get(&key));
         let noted = replication.note(annotations::EPOCH).and_then(|text| text.parse::<u64>().ok());
         let users = claim_key(&replication).map(|claim| kinds.users.get(&claim)).unwrap_or_default();
         let mut users: Vec<String> = users.iter().map(|pod| format!("pod {}", pod.name())).collect();
