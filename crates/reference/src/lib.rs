@@ -9,6 +9,7 @@
 mod binaries;
 mod credentials;
 mod folder;
+pub mod judge;
 mod plane;
 mod process;
 mod ready;

@@ -1,15 +1,17 @@
 //! Ramen's word: Kubernetes' own Go types read what we wrote, and we restore what Go wrote.
 //!
-//! The judge is `tools/ramen`. Where one was built elsewhere with Ramen's own types in it, LIFEBOAT_RAMEN names it.
+//! The judge is `tools/ramen`. Where LIFEBOAT_RAMEN_SOURCE names a checkout of Ramen, it has Ramen's own types in it. And what a running
+//! Ramen wrote is kept in `fixtures`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use lifeboat_api::replication::{VolumeGroupReplication, VolumeGroupReplicationContent};
-use lifeboat_records::{Body, Check, Found, Record, Records, Writing, restored};
+use lifeboat_records::{Body, Check, Found, Group, Record, Records, Writing, restored};
+use lifeboat_reference::judge::{self, Types, ramen_source};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -22,36 +24,14 @@ struct Report {
     records: BTreeMap<String, usize>,
 }
 
-/// The judge, built once, or why it cannot be had.
+/// The judge, built once, or why it cannot be had; with Ramen's types where its source is there.
 fn judge() -> Result<&'static Path, String> {
     static JUDGE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let judge = JUDGE.get_or_init(|| match std::env::var_os("LIFEBOAT_RAMEN") {
-        Some(path) => Ok(path.into()),
-        None => build(),
+    let judge = JUDGE.get_or_init(|| {
+        let types = ramen_source().map_or(Types::Public, |_| Types::Ramen);
+        judge::judge("ramen", Path::new(env!("CARGO_TARGET_TMPDIR")), types)
     });
     judge.as_deref().map_err(Clone::clone)
-}
-
-fn build() -> Result<PathBuf, String> {
-    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/ramen");
-    let go = |arguments: &[&str]| Command::new("go").args(arguments).current_dir(&module).output();
-    let version = go(&["version"]).map_err(|_| "Go 1.26 is not installed".to_owned())?;
-    if !version.status.success() {
-        return Err(format!("Go 1.26 cannot be had: {}", said(&version)));
-    }
-    let modules = go(&["mod", "download"]).map_err(|error| error.to_string())?;
-    if !modules.status.success() {
-        return Err(format!("the modules of tools/ramen cannot be had: {}", said(&modules)));
-    }
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ramen");
-    let built = go(&["build", "-o", program.to_str().unwrap(), "."]).map_err(|error| error.to_string())?;
-    // What is wrong with our own program is no reason to skip.
-    assert!(built.status.success(), "building tools/ramen: {}", said(&built));
-    Ok(program)
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned()
 }
 
 fn ask(judge: &Path, arguments: &[&str]) -> Result<Report, String> {
@@ -243,6 +223,58 @@ fn check_restored(records: &Records) {
         assert_eq!(notes.keys().filter(|key| key.contains("bind-completed")).count(), 0);
         assert_eq!(notes["user"], "note");
     }
+}
+
+/// The store that a running Ramen wrote (see `fixtures/ramen/README.md`), in a folder that may be written to.
+fn written_by_ramen() -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/ramen");
+    let volume = "buoy/buoy/v1.PersistentVolume/pvc-79db5d1b-da2a-4d43-8518-42f886c6688c";
+    for key in [
+        volume,
+        "buoy/buoy/v1.PersistentVolumeClaim/buoy/logbook",
+        "buoy/buoy/v1alpha1.VolumeReplicationGroup/a",
+    ] {
+        let path = place.path().join(key);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::copy(kept.join(key), path).unwrap();
+    }
+    place
+}
+
+#[tokio::test]
+async fn we_restore_what_a_running_ramen_wrote() {
+    let place = written_by_ramen();
+    let stores = folder(place.path());
+    let buoy = Group::new("buoy", "buoy").unwrap();
+    let search = stores.newest(&buoy).await;
+    let Found::Ramen { records, .. } = &search.found else { panic!("{search:?}") };
+    assert!(search.damage.is_empty() && search.flaws.is_empty(), "{search:?}");
+    let check = |records: &Records| {
+        let volumes: Vec<_> = lifeboat_records::volumes(records).collect();
+        let claims: Vec<_> = lifeboat_records::claims(records).collect();
+        assert_eq!((volumes.len(), claims.len()), (1, 1));
+        let volume = restored::volume(volumes[0].clone(), None, restored::Sharing::Copied);
+        let spec = volume.spec.unwrap();
+        // The volume of the peer, which the storage had told of, and a claim without its old identity.
+        assert_eq!(spec.csi.unwrap().volume_handle, "8e1fd1f6-f401-49e0-8427-18429511af5d");
+        assert_eq!(spec.persistent_volume_reclaim_policy.as_deref(), Some("Retain"));
+        let bound = spec.claim_ref.unwrap();
+        assert_eq!((bound.name.as_deref(), bound.uid, bound.resource_version), (Some("logbook"), None, None));
+        let claim = restored::claim(claims[0].clone());
+        assert_eq!(claim.metadata.labels.unwrap()["app"], "buoy");
+        assert!(claim.metadata.uid.is_none() && claim.metadata.finalizers.is_none());
+        assert_eq!(claim.spec.unwrap().storage_class_name.as_deref(), Some("topolvm-mirrored"));
+    };
+    check(records);
+    let group = lifeboat_records::group(records).unwrap();
+    assert_eq!(group.spec.s3_profiles, ["east-store", "west-store"]);
+    let status = group.status.as_ref().unwrap();
+    assert!(status.last_update_time.is_some() && status.epoch.is_none());
+    // The next primary is ours: its first manifest adopts them.
+    let taken = Writing { group: buoy.clone(), ..writing(1, "east", vec![]) };
+    all(&stores.write(&taken).await.unwrap());
+    check(by_manifest(&stores.newest(&buoy).await).0);
 }
 
 #[tokio::test]
