@@ -12,7 +12,7 @@ use crate::drpc::world::{Chosen, GroupWords as _, Site, World};
 use crate::views::Reach;
 use jiff::Timestamp;
 use lifeboat_api::conditions::vrg as words;
-use lifeboat_api::ramen::{DRState, Progression, VolumeReplicationGroup, VrgState};
+use lifeboat_api::ramen::{DRState, Progression, ProtectedPvc, VolumeReplicationGroup, VrgState};
 use std::sync::Arc;
 
 /// Begins a relocation, or goes on with one that has not reached its point of no return.
@@ -90,6 +90,9 @@ pub fn may_begin(
             )));
         }
     }
+    if is_unsent(here) {
+        return Err(Wait::SourceNotReady(never_copied(source)));
+    }
     if there.state() != Some(&VrgState::Secondary) {
         return Err(Wait::CleanupPending(format!(
             "the group on cluster {} is not Secondary yet{}",
@@ -98,6 +101,33 @@ pub fn may_begin(
         )));
     }
     Ok(())
+}
+
+/// Whether a group names claims that movers copy and knows of no copy. Ramen's cluster operator calls the last copy complete where it copies
+/// nothing, and lists claims that it does not copy.
+fn is_uncopied(group: &VolumeReplicationGroup) -> bool {
+    let told = group.status.as_ref().and_then(|status| status.last_group_sync_time.as_ref());
+    told.is_none() && group.copied().next().is_some()
+}
+
+/// Whether it is not even set up that they are copied. That operator looks at copies only when it is told something new, so before it is told to
+/// prepare it may know of a sender and of no copy.
+fn is_unsent(group: &VolumeReplicationGroup) -> bool {
+    let sent = |claim: &ProtectedPvc| {
+        claim
+            .conditions
+            .iter()
+            .any(|one| one.type_ == words::TYPE_REPLICATION_SOURCE_SETUP && one.status == "True")
+    };
+    is_uncopied(group) && !group.copied().all(sent)
+}
+
+fn never_copied(source: &Site) -> String {
+    format!(
+        "the group on cluster {} lists claims that are copied and knows of no copy: nothing shows that the other side has the data; \
+         look at the group's ReplicationSources there",
+        source.name
+    )
 }
 
 /// The group of a cluster that answers, told of the present epoch.
@@ -158,6 +188,9 @@ fn quiesce(
     if !(here.spec.run_final_sync && here.is_observed() && status.final_sync_complete) {
         let why = format!("the last copy from cluster {} is not complete{}", source.name, told_by(here));
         return waits(Wait::RunningFinalSync(why));
+    }
+    if is_uncopied(here) {
+        return waits(Wait::RunningFinalSync(never_copied(source)));
     }
     if let Err(why) = heard(world, now, target, known.epoch) {
         return waits(why);

@@ -1,8 +1,10 @@
 //! Deploy, failover and relocation: a row for each guard and each step.
 
-use super::{Changes as _, check, deployed, edit, new, said};
+use super::{Changes as _, check, deployed, edit, new, now, said};
 use lifeboat_api::ramen::{ReplicationState, VolumeReplicationGroup, VrgState};
+use lifeboat_engine::Why as _;
 use lifeboat_hub::drpc::commission::Act;
+use lifeboat_hub::drpc::decide::relocate;
 use lifeboat_hub::drpc::world::{Chosen, World};
 use serde_json::json;
 
@@ -208,6 +210,14 @@ fn relocating() -> World {
     deployed().asks(json!({ "action": "Relocate", "preferredCluster": "west" }))
 }
 
+/// As Ramen's cluster operator shows a group whose restored claims it does not copy.
+fn never_copied(group: &mut VolumeReplicationGroup) {
+    let status = group.status.as_mut().unwrap();
+    status.last_group_sync_time = None;
+    let claim = json!({ "namespace": "shop", "name": "data", "protectedByVolSync": true });
+    status.protected_pvcs = vec![serde_json::from_value(claim).unwrap()];
+}
+
 #[test]
 fn a_relocation_has_guards() {
     let stuck = "| Initiating/PreparingFinalSync";
@@ -219,6 +229,18 @@ fn a_relocation_has_guards() {
         &relocating().shows("east", lacks("ClusterDataProtected")),
         &format!("wait SourceNotReady {stuck}"),
     );
+    let begins = |world: &World| {
+        let (known, east, west) = (world.commission(), world.site("east"), world.site("west"));
+        relocate::may_begin(world, now(), &known.unwrap(), east.unwrap(), west.unwrap())
+    };
+    let vacuous = relocating().shows("east", never_copied);
+    assert_eq!(begins(&vacuous).unwrap_err().reason(), "SourceNotReady");
+    // Ramen's cluster operator has set a sender up and has not looked at it since.
+    let unread = vacuous.shows("east", |group| {
+        let claim = &mut group.status.as_mut().unwrap().protected_pvcs[0];
+        claim.conditions = vec![serde_json::from_value(said("ReplicationSourceSetup", "True", 4)).unwrap()];
+    });
+    assert_eq!(begins(&unread), Ok(()));
     let primary =
         |group: &mut VolumeReplicationGroup| group.spec.replication_state = ReplicationState::Primary;
     check(&relocating().shows("west", primary), &format!("wait CleanupPending {stuck}"));
@@ -273,6 +295,8 @@ fn a_relocation_goes_step_by_step() {
     check(&running(), "wait RunningFinalSync | Relocating/RunningFinalSync");
     check(&running().placed(&[Chosen::home("east")]), "Place []");
     let copied = || running().shows("east", done(false, true));
+    let vacuous = copied().shows("east", never_copied);
+    check(&vacuous, "wait RunningFinalSync | Relocating/RunningFinalSync");
     check(&copied().silent("east"), "wait ClusterSilent | Relocating/RunningFinalSync");
     check(&copied().silent("west"), "wait ClusterSilent | Relocating/RunningFinalSync");
     check(&copied(), "Commission 2 west Relocate | Relocating/FinalSyncComplete");
