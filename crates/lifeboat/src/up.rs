@@ -53,7 +53,9 @@ pub fn home(data: Option<&Path>) -> anyhow::Result<(PathBuf, Option<tempfile::Te
     match data {
         Some(data) => {
             std::fs::create_dir_all(data).with_context(|| format!("making {}", data.display()))?;
-            Ok((data.to_owned(), None))
+            // Pods are told where their volumes are, and start in folders of their own.
+            let data = std::path::absolute(data).with_context(|| format!("finding {}", data.display()))?;
+            Ok((data, None))
         }
         None => {
             let scratch = tempfile::Builder::new().prefix("lifeboat-").tempdir();

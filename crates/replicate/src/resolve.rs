@@ -1,11 +1,12 @@
 //! Where a receiver is reached: from the address that a sender was given to addresses that can be connected to.
 
 use async_trait::async_trait;
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::ListParams;
 use lifeboat_api::multicluster::ServiceExport;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// The port of a receiver unless the sender is told another, as VolSync has it.
 pub const PORT: u16 = 8000;
@@ -74,12 +75,15 @@ impl Resolve for Dns {
     }
 }
 
-/// Names of a cluster set by asking the API servers of its clusters: for a fleet without a network of services. Everything else goes
-/// to [`Dns`].
+/// Names of a cluster set, and addresses of services, by asking API servers: for a fleet without a network of services. Everything else
+/// goes to [`Dns`].
 #[derive(Clone)]
 pub struct Clusters {
     /// The clusters that may have the receiver.
     pub clients: Vec<kube::Client>,
+    /// The sender's own cluster: the address of a service means something nowhere else. Ramen's cluster operator gives such a one to the
+    /// copy by which it brings a claim back to its last image.
+    pub home: Option<kube::Client>,
 }
 
 impl Clusters {
@@ -90,6 +94,25 @@ impl Clusters {
         if exports.get_opt(name).await.map_err(|error| error.to_string())?.is_none() {
             return Ok(Vec::new());
         }
+        Self::behind(client, space, name).await
+    }
+
+    /// Where the service of this address leads, if it is one of the sender's own cluster.
+    async fn at_home(&self, address: &str) -> Result<Vec<SocketAddr>, String> {
+        let (Some(home), Ok(_)) = (&self.home, address.parse::<IpAddr>()) else { return Ok(Vec::new()) };
+        let services: Api<Service> = Api::all(home.clone());
+        let services = services.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
+        let here = services.items.into_iter().find(|service| {
+            service.spec.as_ref().and_then(|spec| spec.cluster_ip.as_deref()) == Some(address)
+        });
+        match here.map(|service| (service.metadata.namespace, service.metadata.name)) {
+            Some((Some(space), Some(name))) => Self::behind(home, &space, &name).await,
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Who stands behind a service.
+    async fn behind(client: &kube::Client, space: &str, name: &str) -> Result<Vec<SocketAddr>, String> {
         let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), space);
         let of_service = ListParams::default().labels(&format!("kubernetes.io/service-name={name}"));
         let slices = slices.list(&of_service).await.map_err(|error| error.to_string())?;
@@ -122,7 +145,13 @@ impl Clusters {
 impl Resolve for Clusters {
     async fn resolve(&self, address: &str, port: Option<u16>) -> Result<Vec<SocketAddr>, ResolveError> {
         let named = address.strip_suffix(CLUSTER_SET).and_then(|rest| rest.split_once('.'));
-        let Some((name, space)) = named else { return Dns.resolve(address, port).await };
+        let Some((name, space)) = named else {
+            return match self.at_home(address).await {
+                Ok(found) if found.is_empty() => Dns.resolve(address, port).await,
+                Ok(found) => Ok(found),
+                Err(why) => Err(ResolveError::Failed { address: address.to_owned(), why }),
+            };
+        };
         let asked = self.clients.iter().map(|client| Self::within(client, space, name));
         let mut found = Vec::new();
         let mut failed = None;

@@ -108,7 +108,7 @@ async fn mover(
     let parts = lifeboat_replicate::Parts {
         lvm: lvm.clone(),
         filesystems: Arc::new(LocalFilesystems::new()),
-        resolve: Arc::new(lifeboat_replicate::Clusters { clients }),
+        resolve: Arc::new(lifeboat_replicate::Clusters { clients, home: Some(client.clone()) }),
     };
     let agent =
         lifeboat_replicate::controller(client.clone(), Clock::system(), Settings::default(), parts, config);
@@ -137,8 +137,12 @@ async fn mirror(
 async fn offer_mirror(client: &kube::Client, cluster: &str, pair: &MirrorPair) -> anyhow::Result<()> {
     ensure::<Namespace>(client, json!({"metadata": {"name": NAMESPACE}})).await?;
     let storage = format!("{cluster}-mirrored");
+    // Ramen's cluster operator wants the relation on both kinds of class.
     let class = json!({
-        "metadata": {"name": MIRRORED, "labels": {labels::STORAGE_ID: storage}},
+        "metadata": {
+            "name": MIRRORED,
+            "labels": {labels::STORAGE_ID: storage, labels::REPLICATION_ID: pair.relation},
+        },
         "provisioner": DRIVER, "volumeBindingMode": "Immediate", "allowVolumeExpansion": true,
     });
     ensure::<StorageClass>(client, class).await?;

@@ -99,7 +99,7 @@ async fn run(process: Process<Ground>) {
     let parts = Parts {
         lvm: Arc::new(Mortal(lvm, process.points)),
         filesystems: Arc::new(NoMounts),
-        resolve: Arc::new(Clusters { clients }),
+        resolve: Arc::new(Clusters { clients, home: None }),
     };
     // Time jumps here whenever nobody computes, and a socket does not count as computing.
     let timing = Timing { handshake: Duration::from_secs(1 << 20), ..timing() };

@@ -105,7 +105,8 @@ fn a_group_fails_over_and_comes_home_with_every_byte() {
     crate::tell(false, async {
         let store = tempfile::TempDir::new().unwrap();
         let (mut east, mut west) = (Site::bare().await, Site::bare().await);
-        let clusters = Arc::new(Clusters { clients: vec![east.cluster.client(), west.cluster.client()] });
+        let clusters =
+            Arc::new(Clusters { clients: vec![east.cluster.client(), west.cluster.client()], home: None });
         east.start(clusters.clone()).await;
         west.start(clusters).await;
         let _protectors =
@@ -135,7 +136,8 @@ fn a_group_fails_over_and_comes_home_with_every_byte() {
         fs::write(restored.join("ledger"), "ten\nten and a half\n").unwrap();
 
         // East comes back as it was: nobody listens to it any more.
-        let again = Arc::new(Clusters { clients: vec![east.cluster.client(), west.cluster.client()] });
+        let again =
+            Arc::new(Clusters { clients: vec![east.cluster.client(), west.cluster.client()], home: None });
         east.start(again).await;
         east.claims.delete("data", &DeleteParams::default()).await.unwrap();
         become_(&east, "secondary", 2, json!({"action": "Failover", "volSync": receives("secondary")})).await;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 /// East with a claim `data` and its sender, west with the receiver; both movers at work.
 pub async fn pair() -> (Site, Site) {
     let (mut east, mut west) = (Site::bare().await, Site::bare().await);
-    let clusters = Arc::new(Clusters { clients: vec![east.cluster.client(), west.cluster.client()] });
+    let clusters =
+        Arc::new(Clusters { clients: vec![east.cluster.client(), west.cluster.client()], home: None });
     east.start(clusters.clone()).await;
     west.start(clusters).await;
     create(west.destinations.clone(), receiver_json("data")).await;
@@ -64,5 +65,31 @@ fn a_claim_is_copied_changed_and_restored_elsewhere() {
         // The snapshot that was sent is gone.
         let left = east.lvm.volumes("").await.unwrap();
         assert_eq!(left.len(), 1, "{left:?}");
+    });
+}
+
+#[test]
+fn a_claim_is_brought_back_to_an_image_by_a_copy_within_the_cluster() {
+    crate::tell(false, async {
+        // As Ramen's cluster operator does it before a failover, with the address of a service.
+        let mut site = Site::bare().await;
+        let client = site.cluster.client();
+        site.start(Arc::new(Clusters { clients: vec![client.clone()], home: Some(client) })).await;
+        let (image, claim) = (site.claim("image").await, site.claim("data").await);
+        fs::write(image.join("kept"), "as it was").unwrap();
+        fs::write(claim.join("half"), "a copy that never ended").unwrap();
+        let mut receiver = receiver_json("data-local");
+        receiver["spec"]["rsyncTLS"]["copyMethod"] = json!("Direct");
+        receiver["spec"]["rsyncTLS"]["destinationPVC"] = json!("data");
+        create(site.destinations.clone(), receiver).await;
+        let listening = site.listens("data-local").await;
+        let address = listening.status.unwrap().rsync_tls.unwrap().address.unwrap();
+        assert!(address.parse::<std::net::IpAddr>().is_ok(), "{address}");
+        let mut sender = sender_json("data-local", "", json!({"manual": "image"}));
+        sender["spec"]["sourcePVC"] = json!("image");
+        sender["spec"]["rsyncTLS"]["address"] = json!(address);
+        create(site.sources.clone(), sender).await;
+        site.served("data-local", "image").await;
+        assert_eq!(tree(&claim), tree(&image));
     });
 }
