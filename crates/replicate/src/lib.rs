@@ -22,6 +22,7 @@ pub mod resolve;
 mod run;
 mod secret;
 pub mod source;
+mod sweep;
 pub mod why;
 pub mod words;
 

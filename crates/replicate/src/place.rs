@@ -121,6 +121,18 @@ pub fn tags(volume: &Volume) -> BTreeMap<&str, &str> {
 /// On a volume: the highest epoch at which it was sent or received.
 pub const EPOCH_TAG: &str = "lifeboat.epoch";
 
+/// On a volume: the image that it was brought back to, and nothing was written to it since.
+pub const BACK_TAG: &str = "lifeboat.back";
+
+/// On a volume: its filesystem is ours and not what an earlier owner left; as node storage says it.
+pub const FORMATTED_TAG: &str = "lifeboat.formatted";
+
+/// The image that a volume was brought back to.
+#[must_use]
+pub fn back_of(volume: &Volume) -> Option<&str> {
+    volume.tags.iter().find_map(|tag| tag.strip_prefix(BACK_TAG)?.strip_prefix('='))
+}
+
 /// The highest epoch that a volume carries.
 #[must_use]
 pub fn epoch_of(volume: &Volume) -> u64 {

@@ -4,11 +4,11 @@ use crate::destination::Receivers;
 use crate::destination::world::{Desk, key_of};
 use crate::ground::{Config, Ground, Parts};
 use crate::jobs::Jobs;
-use crate::kinds::{Kinds, claim_of_receiver};
+use crate::kinds::Kinds;
 use crate::memory::Memory;
 use crate::source::Senders;
-use crate::source::failure::Failure;
-use crate::source::world::{CUT_PREFIX, cut_name};
+use crate::source::world::CUT_PREFIX;
+use crate::sweep::Sweeper;
 use crate::words::Words as _;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod, Service};
@@ -18,9 +18,9 @@ use lifeboat_api::snapshot::{VolumeSnapshot, VolumeSnapshotContent};
 use lifeboat_api::topolvm::LogicalVolume;
 use lifeboat_api::volsync::{ReplicationDestination, ReplicationSource};
 use lifeboat_engine::{Change, Clock, Engine, ObjectKey, Settings, Wiring};
-use lifeboat_node::provision::words::{claim_of, csi_of};
-use lifeboat_node::{Disks, Look, Mounts};
-use lifeboat_stream::{Destinations, Error, Event, Receiver, Sent};
+use lifeboat_node::provision::words::claim_of;
+use lifeboat_node::{Disks, Mounts};
+use lifeboat_stream::{Destinations, Error, Event, Receiver};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,11 +30,8 @@ use tokio::sync::{Notify, mpsc};
 /// The name that events and writes carry.
 pub const NAME: &str = "lifeboat-replicate";
 
-/// How the mounts of receivers begin.
-const MOUNTS: [&str; 2] = ["receive-", "back-"];
-
 /// How often it is looked whether kinds have come.
-const LOOK_EVERY: Duration = Duration::from_secs(30);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 /// The mover of a node, ready to run.
 pub struct Agent {
@@ -328,69 +325,4 @@ fn waiting_for(
     let asked =
         |one: &&Arc<ReplicationDestination>| one.note(lifeboat_api::annotations::ROLL_BACK_TO) == Some(image);
     all.in_namespace(space).iter().filter(asked).map(|one| ObjectKey::of(&**one)).collect()
-}
-
-/// The volume that a receiver writes to.
-fn volume_of(kinds: &Kinds, receiver: &ReplicationDestination) -> Option<String> {
-    let volume = kinds.volume_of.first(&claim_of_receiver(receiver))?;
-    csi_of(&volume).map(|(_, handle)| handle.to_owned())
-}
-
-/// Clears away what senders and volumes that are gone have left: snapshots, mounts, and what was remembered.
-struct Sweeper {
-    ground: Ground,
-    jobs: Jobs<Sent, Failure>,
-    memory: Memory,
-    gone: Arc<Notify>,
-}
-
-impl Sweeper {
-    async fn run(self) {
-        // Before the first listing everything looks left behind.
-        while !(self.ground.kinds.sources.is_synced()
-            && self.ground.kinds.destinations.is_synced()
-            && self.ground.kinds.logical.is_synced())
-        {
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-        loop {
-            if let Err(error) = self.sweep().await {
-                tracing::warn!(%error, "what a former sender left cannot be cleared away yet");
-                tokio::time::sleep(LOOK_EVERY).await;
-                continue;
-            }
-            self.gone.notified().await;
-        }
-    }
-
-    async fn sweep(&self) -> Result<(), lifeboat_lvm::Error> {
-        let Ground { kinds, disks, mounts, .. } = &self.ground;
-        let alive: BTreeSet<String> = kinds.sources.all().iter().map(|one| cut_name(one.uid())).collect();
-        for class in disks.lvm().classes().await? {
-            disks.list(&class.name).await?;
-            let stray = |name: &str| name.starts_with(CUT_PREFIX) && !alive.contains(name);
-            let Look::Listed(left) = disks.look(&class.name, |volume| stray(&volume.name)) else { continue };
-            for name in left.into_keys() {
-                self.jobs.end(name.strip_prefix(CUT_PREFIX).unwrap_or_default()).await;
-                mounts.unmount(&name).await?;
-                match disks.lvm().remove(&class.name, &name).await {
-                    Ok(()) | Err(lifeboat_lvm::Error::NoVolume { .. }) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        let volumes: BTreeSet<String> = kinds.logical.all().iter().map(|one| one.uid().to_owned()).collect();
-        for uid in self.memory.all().into_iter().filter(|uid| !volumes.contains(uid)) {
-            self.memory.forget(&uid);
-        }
-        let received: BTreeSet<String> =
-            kinds.destinations.all().iter().filter_map(|one| volume_of(kinds, one)).collect();
-        for name in mounts.strays(|name| MOUNTS.iter().all(|prefix| !name.starts_with(prefix))) {
-            let uid = MOUNTS.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or_default();
-            if !received.contains(uid) {
-                mounts.unmount(&name).await?;
-            }
-        }
-        Ok(())
-    }
 }

@@ -5,7 +5,7 @@ use super::paused::paused;
 use super::status;
 use super::world::World;
 use crate::kinds::claim_of_receiver;
-use crate::place::{Here, Place, epoch_of};
+use crate::place::{FORMATTED_TAG, Here, Place, back_of, epoch_of};
 use crate::resolve::service;
 use crate::why::Wait;
 use crate::words::Words as _;
@@ -63,6 +63,20 @@ pub enum Effect {
         /// Its name.
         name: String,
     },
+    /// Makes a copy of the image to go back to, beside the volume.
+    Clone {
+        /// The image.
+        image: String,
+    },
+    /// Lets it take the volume's place, in one step.
+    Swap {
+        /// The image.
+        image: String,
+    },
+    /// Removes what stands beside the volume: what it has replaced, or what is not wanted any more.
+    DropClone,
+    /// Forgets that the claim was brought back to an image, before anything is written to it.
+    Forget,
     /// Mounts the image to go back to.
     MountBack,
     /// Begins to bring the claim back to it.
@@ -245,7 +259,16 @@ fn receive(
     if is_direct(receiver) && !receiver.has_finalizer(finalizers::RECEIVER) {
         return act(world, now, Effect::Guard);
     }
-    if here.needs_mount() && !world.mounts.0 {
+    // Whoever is asked to go back to the same image again must not take the last time for this one.
+    if receiver.note(annotations::ROLLED_BACK_TO).is_some() || back_of(&here.volume).is_some() {
+        return act(world, now, Effect::Forget);
+    }
+    if world.clone.is_some() {
+        return act(world, now, Effect::DropClone);
+    }
+    // A filesystem that is mounted and not noted would be made anew by the next process.
+    let noted = is_direct(receiver) || here.volume.tags.contains(FORMATTED_TAG);
+    if here.needs_mount() && !(world.mounts.0 && noted) {
         return act(world, now, Effect::Mount);
     }
     let Some(staging) = &world.staging else { return act(world, now, Effect::Begin) };

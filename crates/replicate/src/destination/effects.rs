@@ -7,7 +7,7 @@ use crate::ground::{Ground, stale};
 use crate::jobs::Jobs;
 use crate::kinds::claim_of_receiver;
 use crate::memory::{Memory, Staging, is_empty};
-use crate::place::{EPOCH_TAG, Here, Place, epoch_of, find};
+use crate::place::{BACK_TAG, EPOCH_TAG, FORMATTED_TAG, Here, Place, epoch_of, find, listed};
 use crate::resolve::service;
 use crate::source::failure::Failure;
 use crate::why::Wait;
@@ -26,10 +26,8 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Says on a device that its filesystem is ours and not what an earlier owner left; as node storage does.
-const FORMATTED_TAG: &str = "lifeboat.formatted";
 /// On a volume: the generation that it was last a whole copy of.
-const REPLICA_TAG: &str = "lifeboat.replica";
+pub(super) const REPLICA_TAG: &str = "lifeboat.replica";
 
 /// The controller of the receivers whose volumes are on this node.
 pub struct Receivers {
@@ -82,12 +80,19 @@ impl Receivers {
         let here = self.here(receiver)?;
         let Access::Device(device) = &here.volume.access else { return Ok(()) };
         let ground = &self.ground;
-        // A claim that we did not make may hold what its owner wrote: it is never formatted here.
-        let make = !is_direct(receiver) && !here.volume.tags.contains(FORMATTED_TAG);
-        let purpose = Purpose::Restore { filesystem: here.filesystem.clone(), make };
+        let name = mount_name(&here.uid);
+        let (own, noted) = (!is_direct(receiver), here.volume.tags.contains(FORMATTED_TAG));
+        let filesystem = here.filesystem.clone();
+        // A claim that we did not make may hold what its owner wrote: only one that holds nothing at all gets a filesystem.
+        let purpose = match own {
+            true => Purpose::Restore { filesystem, make: !noted },
+            false => Purpose::Receive { filesystem },
+        };
         let work = async {
-            ground.mounts.mount(&mount_name(&here.uid), device, purpose).await?;
-            if make {
+            if ground.mounts.of(&name).is_none() {
+                ground.mounts.mount(&name, device, purpose).await?;
+            }
+            if own && !noted {
                 let tag = BTreeSet::from([FORMATTED_TAG.to_owned()]);
                 ground.disks.lvm().retag(&here.class, &here.uid, &tag, &BTreeSet::new()).await?;
             }
@@ -181,7 +186,7 @@ impl Receivers {
         let completed = self.desk.received.lock().get(key).and_then(|received| received.completed.clone());
         let completed = completed.ok_or_else(|| stale("nothing has arrived"))?;
         let before = &here.volume.tags;
-        let old = |tag: &&String| [EPOCH_TAG, REPLICA_TAG].iter().any(|name| tag.starts_with(name));
+        let old = |tag: &&String| [EPOCH_TAG, REPLICA_TAG, BACK_TAG].iter().any(|name| tag.starts_with(name));
         let epoch = completed.epoch.max(epoch_of(&here.volume));
         let tags = [format!("{EPOCH_TAG}={epoch}"), format!("{REPLICA_TAG}={}", completed.generation)];
         let add: BTreeSet<String> = tags.into_iter().collect();
@@ -195,7 +200,11 @@ impl Receivers {
         Ok(())
     }
 
-    async fn note(&self, receiver: &ReplicationDestination, metadata: Value) -> Result<(), EffectError> {
+    pub(super) async fn note(
+        &self,
+        receiver: &ReplicationDestination,
+        metadata: Value,
+    ) -> Result<(), EffectError> {
         let mut whole = receiver.guard();
         if let (Value::Object(whole), Value::Object(more)) = (&mut whole, metadata) {
             whole.extend(more);
@@ -246,6 +255,10 @@ impl Controller for Receivers {
             Place::Here(here) => (Some(here.uid.clone()), here.block),
             _ => (expected.as_ref().map(|expected| expected.volume.clone()), false),
         };
+        let clone = match &place {
+            Place::Here(here) => listed(&self.ground.disks, &here.class, &back_name(&here.uid)),
+            _ => None,
+        };
         let mounted = |name: fn(&str) -> String| {
             volume.as_deref().is_some_and(|volume| self.ground.mounts.of(&name(volume)).is_some())
         };
@@ -256,6 +269,10 @@ impl Controller for Receivers {
             advertise: self.advertise,
             users: users.collect(),
             back: asked.and_then(|image| self.image(&key.namespace, image, block)),
+            clone,
+            uncloned: asked.is_some_and(|image| {
+                self.desk.uncloned.lock().get(key).is_some_and(|uncloned| uncloned == image)
+            }),
             service: kinds.services.get(&service_key),
             slice: kinds.slices.get(&service_key),
             epoch: receiver
@@ -331,6 +348,10 @@ impl Controller for Receivers {
             Effect::Serve | Effect::Lead => self.offer(key, &receiver, &effect).await,
             Effect::Image { name } => kinds.snapshots.create(&make::image(&receiver, name)).await.map(drop),
             Effect::Advance => self.advance(key, &receiver).await,
+            Effect::Clone { image } => self.clone_image(&receiver, &image).await,
+            Effect::Swap { image } => self.swap(&receiver, &image).await,
+            Effect::DropClone => self.drop_clone(&receiver).await,
+            Effect::Forget => self.forget_back(&receiver).await,
             Effect::MountBack => self.mount_back(&receiver).await,
             Effect::StartBack => self.start_back(&receiver).await,
             Effect::Answer { image } => {

@@ -9,6 +9,7 @@ mod offer;
 mod paused;
 mod roll_back;
 pub mod status;
+mod swap;
 pub mod world;
 
 pub use effects::Receivers;

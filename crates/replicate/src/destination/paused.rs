@@ -3,7 +3,7 @@
 use super::decide::{Effect, ReceiverDecision, act, is_direct, wait};
 use super::status;
 use super::world::World;
-use crate::place::Place;
+use crate::place::{Place, back_of};
 use crate::why::Wait;
 use crate::words::Words as _;
 use jiff::Timestamp;
@@ -22,6 +22,8 @@ pub fn paused(world: &World, receiver: &ReplicationDestination, now: Timestamp) 
         // Its claim is made from the image itself.
         Some(image) => Decision::act([Effect::Answer { image: image.to_owned() }]),
         None if world.mounts.0 => Decision::act([Effect::Hush]),
+        // Who asked has the answer: what was replaced is not needed any more.
+        None if world.clone.is_some() => Decision::act([Effect::DropClone]),
         None => wait(world, now, Wait::Paused),
     }
 }
@@ -62,6 +64,12 @@ fn back(world: &World, image: &str, now: Timestamp) -> ReceiverDecision {
         }
         None => {}
     }
+    if back_of(&here.volume) == Some(image) {
+        return Decision::act([Effect::Answer { image: image.to_owned() }]);
+    }
+    if !world.uncloned {
+        return swap(world, image, now);
+    }
     if here.needs_mount() && !world.mounts.0 {
         return act(world, now, Effect::Mount);
     }
@@ -69,4 +77,15 @@ fn back(world: &World, image: &str, now: Timestamp) -> ReceiverDecision {
         return act(world, now, Effect::MountBack);
     }
     act(world, now, Effect::StartBack)
+}
+
+/// A copy of the image takes the volume's place in one step, so that there is never half of the one and half of the other.
+fn swap(world: &World, image: &str, now: Timestamp) -> ReceiverDecision {
+    let image = image.to_owned();
+    match &world.clone {
+        None => act(world, now, Effect::Clone { image }),
+        Some(clone) if back_of(clone) != Some(image.as_str()) => act(world, now, Effect::DropClone),
+        Some(_) if world.mounts.0 || world.mounts.1 => Decision::act([Effect::Hush]),
+        Some(_) => act(world, now, Effect::Swap { image }),
+    }
 }

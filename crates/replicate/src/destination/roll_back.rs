@@ -1,10 +1,10 @@
-//! Brings a volume back to an image of it: a copy from one to the other inside of this process, of what differs and nothing else.
+//! Brings a volume back to an image of it in place, where [`super::swap`] cannot: a copy from one to the other inside of this process, of what differs and nothing else.
 
 use super::effects::Receivers;
 use super::world::{back_name, mount_name};
 use crate::ground::stale;
 use crate::memory::Staging;
-use crate::place::{Place as Found, on_disk};
+use crate::place::{BACK_TAG, Place as Found, back_of, on_disk};
 use crate::source::failure::Failure;
 use crate::words::Words as _;
 use jiff::Timestamp;
@@ -16,6 +16,7 @@ use lifeboat_node::Purpose;
 use lifeboat_stream::{
     Destination, Job, Key, Limits, Place, Policy, Receiver, Sending, Source, Timing, Trust, send,
 };
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use tokio::sync::watch;
@@ -101,6 +102,11 @@ impl Receivers {
             receiver.spec.rsync_tls.as_ref().and_then(|tls| tls.key_secret.clone()).unwrap_or_default();
         let key = crate::secret::key(&ground.client, receiver.space(), &secret).await;
         let key = key.map_err(|failure| EffectError::new(Class::Transient, failure.message))?;
+        if let Some(earlier) = back_of(&here.volume) {
+            let (none, tag) = (BTreeSet::new(), BTreeSet::from([format!("{BACK_TAG}={earlier}")]));
+            let work = ground.disks.lvm().retag(&here.class, &here.uid, &none, &tag);
+            ground.disks.change(&here.class, "noting that the volume changes", work).await?;
+        }
         // From here on the volume is neither the one nor the other.
         let count = self.memory.of(&here.uid).map_or(0, |staging| staging.count) + 1;
         self.remember(&here.uid, Staging::unknown(count))?;

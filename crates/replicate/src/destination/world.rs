@@ -10,6 +10,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use lifeboat_api::snapshot::VolumeSnapshot;
 use lifeboat_api::volsync::ReplicationDestination;
 use lifeboat_engine::{ObjectKey, Trouble};
+use lifeboat_lvm::Volume;
 use lifeboat_stream::{Completed, Refusal};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -35,6 +36,10 @@ pub struct World {
     pub images: Vec<Arc<VolumeSnapshot>>,
     /// The image that the claim shall be brought back to, on the disks.
     pub back: Option<Place>,
+    /// What stands ready to take the volume's place, or what it has taken the place of.
+    pub clone: Option<Volume>,
+    /// Whether the back end could not make a copy of that image to take the volume's place.
+    pub uncloned: bool,
     /// Its service.
     pub service: Option<Arc<Service>>,
     /// Where that leads.
@@ -88,6 +93,8 @@ pub struct Desk {
     pub expected: Arc<Mutex<BTreeMap<ObjectKey, Expected>>>,
     /// What it has told.
     pub received: Arc<Mutex<BTreeMap<ObjectKey, Received>>>,
+    /// Images that no copy could be made of, by the receiver whose claim was to be brought back to them.
+    pub uncloned: Arc<Mutex<BTreeMap<ObjectKey, String>>>,
 }
 
 /// What senders call a receiver.
@@ -109,8 +116,11 @@ pub fn mount_name(volume: &str) -> String {
     format!("receive-{volume}")
 }
 
-/// Where an image is mounted while a claim is brought back to it, as a name.
+/// Begins the name of what stands ready to take a volume's place, and where an image is mounted meanwhile.
+pub const BACK_PREFIX: &str = "back-";
+
+/// What stands ready to take a volume's place is called so, and so is where an image is mounted while a claim is brought back to it.
 #[must_use]
 pub fn back_name(volume: &str) -> String {
-    format!("back-{volume}")
+    format!("{BACK_PREFIX}{volume}")
 }

@@ -1,25 +1,25 @@
 //! A death of the mover at every effect: of the API server's writes and of the disks' changes, on the side that sends and on the side that
 //! receives, which are one process here.
 
+use crate::mortal::{Mortal, Watch};
 use crate::site::*;
-use async_trait::async_trait;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
+use lifeboat_api::annotations::{ROLL_BACK_TO, ROLLED_BACK_TO};
 use lifeboat_api::multicluster::ServiceExport;
-use lifeboat_api::snapshot::VolumeSnapshot;
+use lifeboat_api::snapshot::{VolumeSnapshot, VolumeSnapshotContent};
 use lifeboat_api::volsync::{ReplicationDestination, ReplicationSource};
 use lifeboat_engine::Settings;
-use lifeboat_lvm::{Capacity, Change, Create, DeviceClass, Error, Lvm, Snapped, Snapshot, Volume};
+use lifeboat_lvm::Lvm;
 use lifeboat_replicate::{Clusters, Config, Parts, controller};
 use lifeboat_stream::Timing;
-use lifeboat_testbed::{CrashPoints, CrashStory, Kind, Process, Scene, Task};
+use lifeboat_testbed::{Cluster, CrashStory, Kind, Process, Scene, Task};
 use parking_lot::Mutex;
-use serde_json::json;
-use std::collections::BTreeSet;
+use serde_json::{Value, json};
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::sync::watch;
 
 /// What outlives the process: a folder with the disks, and whoever else runs on the cluster.
 #[derive(Clone)]
@@ -27,64 +27,14 @@ struct Ground {
     folder: Arc<TempDir>,
     lvm: Arc<Mutex<Option<Arc<dyn Lvm>>>>,
     beside: Arc<Mutex<Vec<Task>>>,
+    watch: Arc<Watch>,
 }
 
 impl Ground {
     fn new() -> Self {
-        Self { folder: Arc::new(TempDir::new().unwrap()), lvm: Arc::default(), beside: Arc::default() }
-    }
-}
-
-/// Disks whose user can die at every change.
-struct Mortal(Arc<dyn Lvm>, CrashPoints);
-
-impl Mortal {
-    async fn effect<R>(&self, what: String, work: impl Future<Output = R>) -> R {
-        match self.1.effect(Kind::Lvm, what, work).await {
-            Ok(done) => done,
-            // Whoever has died does not go on.
-            Err(_) => std::future::pending().await,
-        }
-    }
-}
-
-#[async_trait]
-impl Lvm for Mortal {
-    async fn classes(&self) -> Result<Vec<DeviceClass>, Error> {
-        self.0.classes().await
-    }
-    async fn volumes(&self, class: &str) -> Result<Vec<Volume>, Error> {
-        self.0.volumes(class).await
-    }
-    async fn capacity(&self, class: &str) -> Result<Capacity, Error> {
-        self.0.capacity(class).await
-    }
-    async fn create(&self, wanted: Create) -> Result<Volume, Error> {
-        self.0.create(wanted).await
-    }
-    async fn snapshot(&self, wanted: Snapshot) -> Result<Snapped, Error> {
-        self.effect("snapshot".to_owned(), self.0.snapshot(wanted)).await
-    }
-    async fn resize(&self, class: &str, name: &str, size: u64) -> Result<u64, Error> {
-        self.0.resize(class, name, size).await
-    }
-    async fn rename(&self, class: &str, from: &str, to: &str) -> Result<(), Error> {
-        self.0.rename(class, from, to).await
-    }
-    async fn retag(
-        &self,
-        class: &str,
-        name: &str,
-        add: &BTreeSet<String>,
-        remove: &BTreeSet<String>,
-    ) -> Result<(), Error> {
-        self.effect("retag".to_owned(), self.0.retag(class, name, add, remove)).await
-    }
-    async fn remove(&self, class: &str, name: &str) -> Result<(), Error> {
-        self.effect("remove".to_owned(), self.0.remove(class, name)).await
-    }
-    fn changes(&self) -> watch::Receiver<Change> {
-        self.0.changes()
+        let folder = Arc::new(TempDir::new().unwrap());
+        let watch = Arc::new(Watch::over(folder.path().join("disks/volumes")));
+        Self { folder, lvm: Arc::default(), beside: Arc::default(), watch }
     }
 }
 
@@ -97,7 +47,7 @@ async fn run(process: Process<Ground>) {
     };
     let clients = vec![process.client.clone()];
     let parts = Parts {
-        lvm: Arc::new(Mortal(lvm, process.points)),
+        lvm: Arc::new(Mortal { lvm, points: process.points, watch: process.world.watch.clone() }),
         filesystems: Arc::new(NoMounts),
         resolve: Arc::new(Clusters { clients, home: None }),
     };
@@ -139,53 +89,165 @@ fn what_is_served_was_echoed(scene: &Scene<'_, Ground>) -> Result<(), String> {
     Ok(())
 }
 
+/// S5, S16: an image that is ready holds a cut of the source, and not half of one.
+fn images_are_whole(scene: &Scene<'_, Ground>) -> Result<(), String> {
+    let ready = |image: &&VolumeSnapshot| {
+        image.status.as_ref().and_then(|status| status.ready_to_use) == Some(true)
+            && image.metadata.deletion_timestamp.is_none()
+    };
+    let contents = scene.list::<VolumeSnapshotContent>();
+    for image in scene.list::<VolumeSnapshot>().iter().filter(ready) {
+        let of = |content: &&VolumeSnapshotContent| {
+            content.spec.volume_snapshot_ref.name.as_deref() == image.metadata.name.as_deref()
+        };
+        let handle =
+            contents.iter().find(of).and_then(|content| content.status.as_ref()?.snapshot_handle.clone());
+        scene.world.watch.is_a_cut(&handle.unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+/// S13, S14: what is told was so at some generation that there was, and times do not go back.
+fn times_only_grow(scene: &Scene<'_, Ground>) -> Result<(), String> {
+    for source in scene.list::<ReplicationSource>() {
+        let status = source.status.unwrap_or_default();
+        for condition in &status.conditions {
+            if condition.observed_generation > source.metadata.generation {
+                return Err(format!("{} tells of a generation that is not there", condition.type_));
+            }
+        }
+        let Some(ended) = status.last_sync_time else { continue };
+        scene.world.watch.not_before("lastSyncTime", ended.0)?;
+        let cut = status.external.get("cut").and_then(|cut| cut.parse().ok());
+        scene.world.watch.not_before("cut", cut.ok_or("a copy without its cut")?)?;
+    }
+    Ok(())
+}
+
+/// What was seen on the disks after every change of theirs, and is now.
+fn disks_are_well(scene: &Scene<'_, Ground>) -> Result<(), String> {
+    scene.world.watch.look();
+    scene.world.watch.verdict()
+}
+
+fn told(name: &str) -> CrashStory<Ground> {
+    let ours = |one: &CustomResourceDefinition| one.spec.group != lifeboat_api::ramen::GROUP;
+    CrashStory::with(name, Ground::new)
+        .install(definitions().into_iter().filter(ours).collect())
+        .controller(run)
+        .expects(Kind::Api)
+        .expects(Kind::Lvm)
+        .order_may_differ()
+        .ends_may_differ()
+        .invariant("what is told is there", what_is_told_is_there)
+        .invariant("what is served was echoed", what_is_served_was_echoed)
+        .invariant("images are whole", images_are_whole)
+        .invariant("times only grow", times_only_grow)
+        .invariant("disks are well", disks_are_well)
+        .converges(|scene| {
+            let images = scene.list::<VolumeSnapshot>().len();
+            let volumes = fs::read_dir(scene.world.folder.path().join("disks/volumes")).unwrap().count();
+            // The claim, the receiver's claim, and the one image of it.
+            if (images, volumes) == (1, 3) {
+                Ok(())
+            } else {
+                Err(format!("{images} images, {volumes} volumes"))
+            }
+        })
+}
+
+/// At an epoch, as if a group had given it.
+fn at_epoch(mut object: Value, epoch: u64) -> Value {
+    object["metadata"]["annotations"] = json!({"ramendr.openshift.io/epoch": epoch.to_string()});
+    object
+}
+
+async fn receives(cluster: Cluster, ground: &Ground, receiver: Value) -> Site {
+    let site = Site::at(cluster, ground.folder.clone()).await;
+    *ground.lvm.lock() = Some(site.lvm.clone());
+    create(site.destinations.clone(), at_epoch(receiver, 1)).await;
+    let exports: Api<ServiceExport> = Api::namespaced(site.cluster.client(), SPACE);
+    create(exports, export_json("to")).await;
+    site
+}
+
 #[test]
 fn copies_survive_a_death_at_every_effect() {
     crate::tell(true, async {
-        let points = CrashStory::with("two copies", Ground::new)
-            .install(
-                definitions()
-                    .into_iter()
-                    .filter(|one| one.spec.group != lifeboat_api::ramen::GROUP)
-                    .collect(),
-            )
-            .controller(run)
+        let points = told("two copies")
             .story(|cluster, ground| async move {
-                let site = Site::at(cluster, ground.folder.clone()).await;
-                *ground.lvm.lock() = Some(site.lvm.clone());
-                create(site.destinations.clone(), receiver_json("to")).await;
-                let exports: Api<ServiceExport> = Api::namespaced(site.cluster.client(), SPACE);
-                create(exports, export_json("to")).await;
+                let site = receives(cluster, &ground, receiver_json("to")).await;
                 site.listens("to").await;
                 let files = site.claim("data").await;
                 fs::write(files.join("f"), noise(1, 100_000)).unwrap();
-                create(site.sources.clone(), sender_json("data", "to", json!({"manual": "first"}))).await;
+                let sender = sender_json("data", "to", json!({"manual": "first"}));
+                create(site.sources.clone(), at_epoch(sender, 1)).await;
                 let source = site.served("data", "first").await;
                 site.has("to", external(&source, "generation")).await;
                 fs::write(files.join("g"), noise(2, 100_000)).unwrap();
+                site.merge(&site.sources, "data", at_epoch(json!({}), 2)).await;
                 let source = site.copy("data", "second").await;
                 site.has("to", external(&source, "generation")).await;
                 assert_eq!(tree(&site.files("volsync-to-dst").await), tree(&files));
                 ground.beside.lock().extend(site.into_tasks());
             })
-            .expects(Kind::Api)
-            .expects(Kind::Lvm)
-            .order_may_differ()
-            .ends_may_differ()
-            .invariant("what is told is there", what_is_told_is_there)
-            .invariant("what is served was echoed", what_is_served_was_echoed)
-            .converges(|scene| {
-                let images = scene.list::<VolumeSnapshot>().len();
-                let volumes = fs::read_dir(scene.world.folder.path().join("disks/volumes")).unwrap().count();
-                // The claim, the receiver's claim, and the one image of it.
-                if (images, volumes) == (1, 3) {
-                    Ok(())
-                } else {
-                    Err(format!("{images} images, {volumes} volumes"))
-                }
-            })
             .run()
             .await;
         assert!(points.len() >= 12, "{points:#?}");
     });
+}
+
+#[test]
+fn the_way_back_to_an_image_survives_a_death_at_every_effect() {
+    crate::tell(true, async {
+        let points = told("back to an image")
+            .story(|cluster, ground| async move {
+                let mut receiver = receiver_json("to");
+                receiver["spec"]["rsyncTLS"]["destinationPVC"] = json!("landed");
+                let site = receives(cluster, &ground, receiver).await;
+                let landed = site.claim("landed").await;
+                site.listens("to").await;
+                let files = site.claim("data").await;
+                fs::write(files.join("f"), noise(1, 100_000)).unwrap();
+                let sender = sender_json("data", "to", json!({"manual": "first"}));
+                create(site.sources.clone(), at_epoch(sender, 1)).await;
+                let source = site.served("data", "first").await;
+                let receiver = site.has("to", external(&source, "generation")).await;
+                let image = receiver.status.unwrap().latest_image.unwrap().name;
+                site.merge(&site.destinations, "to", json!({"spec": {"paused": true}})).await;
+                site.cluster.until(&site.destinations, "to", is_hushed).await;
+                // Half a copy came after it, as it were: from now on it is all of the one or all of the other.
+                fs::write(landed.join("f"), noise(3, 50_000)).unwrap();
+                fs::write(landed.join("half"), "half").unwrap();
+                ground.watch.only(&landed, [tree(&landed), tree(&files)]);
+                let note = json!({"metadata": {"annotations": {ROLL_BACK_TO: image}}});
+                site.merge(&site.destinations, "to", note).await;
+                let answered = |receiver: Option<&ReplicationDestination>| {
+                    let notes = receiver.and_then(|receiver| receiver.metadata.annotations.as_ref());
+                    notes.and_then(|notes| notes.get(ROLLED_BACK_TO)) == Some(&image)
+                };
+                site.cluster.until(&site.destinations, "to", answered).await;
+                assert_eq!(tree(&landed), tree(&files));
+                ground.watch.anything();
+                let on =
+                    json!({"metadata": {"annotations": {ROLL_BACK_TO: null}}, "spec": {"paused": false}});
+                site.merge(&site.destinations, "to", on).await;
+                fs::write(files.join("g"), noise(2, 100_000)).unwrap();
+                let source = site.copy("data", "second").await;
+                let receiver = site.has("to", external(&source, "generation")).await;
+                assert_eq!(tree(&landed), tree(&files));
+                let notes = receiver.metadata.annotations.unwrap_or_default();
+                assert!(!notes.contains_key(ROLLED_BACK_TO), "the answer is over: {notes:?}");
+                ground.beside.lock().extend(site.into_tasks());
+            })
+            .run()
+            .await;
+        let exchanged = points.iter().any(|point| format!("{point:?}").contains("exchange"));
+        assert!(points.len() >= 18 && exchanged, "{points:#?}");
+    });
+}
+
+fn is_hushed(receiver: Option<&ReplicationDestination>) -> bool {
+    let tls = receiver.and_then(|receiver| receiver.status.as_ref()?.rsync_tls.clone());
+    tls.is_some_and(|tls| tls.address.is_none())
 }

@@ -4,6 +4,8 @@
 mod crash;
 mod group;
 mod link;
+mod mortal;
+mod on_lvm;
 mod processes;
 mod receiver_rules;
 mod roles;

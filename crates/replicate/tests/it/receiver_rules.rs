@@ -1,7 +1,7 @@
 //! Rules about receivers, one row each.
 
 use jiff::Timestamp;
-use lifeboat_api::annotations::ROLL_BACK_TO;
+use lifeboat_api::annotations::{ROLL_BACK_TO, ROLLED_BACK_TO};
 use lifeboat_api::finalizers;
 use lifeboat_api::snapshot::VolumeSnapshot;
 use lifeboat_api::volsync::ReplicationDestination;
@@ -56,6 +56,8 @@ fn world(change: impl FnOnce(&mut Value)) -> World {
         users: Vec::new(),
         images: Vec::new(),
         back: None,
+        clone: None,
+        uncloned: false,
         service: None,
         slice: None,
         epoch: 1,
@@ -182,9 +184,101 @@ fn an_applications_claim_is_guarded_and_let_go_only_at_rest() {
     back.expected = None;
     waits(&back, |why| matches!(why, Wait::Failed(_)));
     back.back = Some(place());
-    does(&back, &[Effect::StartBack]);
+    does(&back, &[Effect::Clone { image: "i".to_owned() }]);
     back.users = vec!["pod app".to_owned()];
     waits(&back, |why| matches!(why, Wait::InUse(_)));
+}
+
+fn tagged(tag: &str) -> Place {
+    let Place::Here(mut here) = place() else { unreachable!() };
+    here.volume.tags.insert(tag.to_owned());
+    Place::Here(here)
+}
+
+fn beside(tags: &[&str]) -> Option<Volume> {
+    let Place::Here(here) = place() else { unreachable!() };
+    Some(Volume { tags: tags.iter().map(|tag| (*tag).to_owned()).collect(), ..here.volume })
+}
+
+#[test]
+fn the_way_back_is_a_copy_that_takes_the_volumes_place() {
+    let mut back = world(|object| {
+        object["spec"]["rsyncTLS"]["destinationPVC"] = json!("data");
+        object["spec"]["paused"] = json!(true);
+        object["metadata"]["annotations"] = json!({ROLL_BACK_TO: "i"});
+    });
+    back.expected = None;
+    back.back = Some(place());
+    let image = || "i".to_owned();
+    does(&back, &[Effect::Clone { image: image() }]);
+    // What is there of another image, or was replaced by one, is no copy of this one.
+    for left in [&["lifeboat.back=other"][..], &[]] {
+        back.clone = beside(left);
+        does(&back, &[Effect::DropClone]);
+    }
+    back.clone = beside(&["lifeboat.back=i"]);
+    back.mounts = (true, false);
+    does(&back, &[Effect::Hush]);
+    back.mounts = (false, false);
+    does(&back, &[Effect::Swap { image: image() }]);
+    // A death after it: told, whatever stands beside it.
+    back.place = tagged("lifeboat.back=i");
+    back.clone = beside(&[]);
+    does(&back, &[Effect::Answer { image: image() }]);
+    // Where the back end cannot, differences are copied in place; a volume of another image is no answer.
+    back.place = tagged("lifeboat.back=other");
+    back.clone = None;
+    back.uncloned = true;
+    does(&back, &[Effect::StartBack]);
+}
+
+#[test]
+fn what_was_replaced_goes_after_the_answer_and_the_answer_before_anything_is_written() {
+    let answered = |object: &mut Value| {
+        object["spec"]["rsyncTLS"]["destinationPVC"] = json!("data");
+        object["metadata"]["finalizers"] = json!([finalizers::RECEIVER]);
+        object["metadata"]["annotations"] = json!({ROLL_BACK_TO: "i", ROLLED_BACK_TO: "i"});
+    };
+    let mut paused = world(|object| {
+        answered(object);
+        object["spec"]["paused"] = json!(true);
+    });
+    paused.expected = None;
+    paused.clone = beside(&[]);
+    does(&paused, &[Effect::DropClone]);
+    paused.clone = None;
+    waits(&paused, |why| *why == Wait::Paused);
+    // Asked to go back to the same image later, it must not find the answer of this time.
+    let mut again = world(answered);
+    again.expected = None;
+    does(&again, &[Effect::Forget]);
+    let mut again = world(|object| {
+        answered(object);
+        object["metadata"]["annotations"] = json!({});
+    });
+    again.expected = None;
+    again.place = tagged("lifeboat.back=i");
+    does(&again, &[Effect::Forget]);
+    again.place = place();
+    again.clone = beside(&[]);
+    does(&again, &[Effect::DropClone]);
+    again.clone = None;
+    does(&again, &[Effect::Listen { epoch: 2 }]);
+}
+
+#[test]
+fn a_filesystem_that_was_made_is_noted_before_anything_is_received() {
+    let mut world = world(|_| {});
+    let Place::Here(mut here) = place() else { unreachable!() };
+    here.volume.access = Access::Device("/dev/g/v".into());
+    world.place = Place::Here(here.clone());
+    world.expected = None;
+    does(&world, &[Effect::Mount]);
+    world.mounts = (true, false);
+    does(&world, &[Effect::Mount]);
+    here.volume.tags.insert("lifeboat.formatted".to_owned());
+    world.place = Place::Here(here);
+    does(&world, &[Effect::Listen { epoch: 2 }]);
 }
 
 #[test]

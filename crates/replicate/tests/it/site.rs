@@ -60,6 +60,7 @@ pub struct Site {
     pub cluster: Cluster,
     pub folder: Arc<TempDir>,
     pub lvm: Arc<dyn Lvm>,
+    filesystems: Arc<dyn Filesystems>,
     pub sources: Api<ReplicationSource>,
     pub destinations: Api<ReplicationDestination>,
     pub claims: Api<PersistentVolumeClaim>,
@@ -99,20 +100,39 @@ pub fn loopback() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
+/// What a site keeps its volumes on.
+#[derive(Clone)]
+pub struct Disks {
+    pub lvm: Arc<dyn Lvm>,
+    pub filesystems: Arc<dyn Filesystems>,
+    /// Storage classes by name, with their parameters.
+    pub classes: Vec<(&'static str, Value)>,
+}
+
+impl Disks {
+    /// In a folder.
+    pub fn directories(folder: &Path) -> Self {
+        let disks = folder.join("disks");
+        std::fs::create_dir_all(&disks).unwrap();
+        let class = DirectoryClass::new("dir", disks).default_class();
+        let lvm: Arc<dyn Lvm> = Arc::new(Directories::new(vec![class]).unwrap());
+        Self { lvm, filesystems: Arc::new(NoMounts), classes: vec![(CLASS, json!({}))] }
+    }
+}
+
 /// Everything that makes and keeps volumes, but not the mover.
-pub async fn storage(cluster: &Cluster, folder: &Path) -> (Arc<dyn Lvm>, Vec<Task>) {
+pub async fn storage(cluster: &Cluster, folder: &Path, disks: &Disks) -> Vec<Task> {
     let (client, clock) = (cluster.client(), cluster.clock());
-    let disks = folder.join("disks");
-    std::fs::create_dir_all(&disks).unwrap();
-    let lvm: Arc<dyn Lvm> =
-        Arc::new(Directories::new(vec![DirectoryClass::new("dir", disks).default_class()]).unwrap());
+    let lvm = disks.lvm.clone();
     create::<Node>(Api::all(client.clone()), json!({"metadata": {"name": NODE}})).await;
-    create::<StorageClass>(
-        Api::all(client.clone()),
-        json!({"metadata": {"name": CLASS}, "provisioner": DRIVER, "volumeBindingMode": "Immediate",
-               "allowVolumeExpansion": true}),
-    )
-    .await;
+    for (name, parameters) in &disks.classes {
+        create::<StorageClass>(
+            Api::all(client.clone()),
+            json!({"metadata": {"name": name}, "provisioner": DRIVER, "volumeBindingMode": "Immediate",
+                   "allowVolumeExpansion": true, "parameters": parameters}),
+        )
+        .await;
+    }
     create::<VolumeSnapshotClass>(
         Api::all(client.clone()),
         json!({"metadata": {"name": CLASS, "annotations": {"snapshot.storage.kubernetes.io/is-default-class": "true"}},
@@ -120,7 +140,8 @@ pub async fn storage(cluster: &Cluster, folder: &Path) -> (Arc<dyn Lvm>, Vec<Tas
     )
     .await;
     let mover = Arc::new(Rustic::new());
-    let parts = volume::Parts { lvm: lvm.clone(), mover: mover.clone(), filesystems: Arc::new(NoMounts) };
+    let parts =
+        volume::Parts { lvm: lvm.clone(), mover: mover.clone(), filesystems: disks.filesystems.clone() };
     let config = volume::Config {
         node: NODE.to_owned(),
         process: "first".to_owned(),
@@ -141,13 +162,12 @@ pub async fn storage(cluster: &Cluster, folder: &Path) -> (Arc<dyn Lvm>, Vec<Tas
     let engine = central::engine(client.clone(), clock.clone(), settings, &central);
     let agent = agent(client, clock, settings, parts, config);
     let forever = std::future::pending::<()>;
-    let tasks = vec![
+    vec![
         Task::spawn(async move { binder.run(forever()).await }),
         Task::spawn(async move { reporter.run(forever()).await }),
         Task::spawn(async move { engine.run(forever()).await }),
         Task::spawn(async move { agent.run(forever()).await }),
-    ];
-    (lvm, tasks)
+    ]
 }
 
 pub async fn create<K>(api: Api<K>, object: Value) -> K
@@ -172,10 +192,16 @@ impl Site {
 
     /// A site whose disks are in this folder.
     pub async fn at(cluster: Cluster, folder: Arc<TempDir>) -> Self {
+        let disks = Disks::directories(folder.path());
+        Self::with(cluster, folder, disks).await
+    }
+
+    /// A site on these disks.
+    pub async fn with(cluster: Cluster, folder: Arc<TempDir>, disks: Disks) -> Self {
         let client = cluster.client();
         let space = json!({"metadata": {"name": SPACE}});
         create::<k8s_openapi::api::core::v1::Namespace>(Api::all(client.clone()), space).await;
-        let (lvm, tasks) = storage(&cluster, folder.path()).await;
+        let tasks = storage(&cluster, folder.path(), &disks).await;
         let site = Self {
             sources: Api::namespaced(client.clone(), SPACE),
             destinations: Api::namespaced(client.clone(), SPACE),
@@ -183,7 +209,8 @@ impl Site {
             snapshots: Api::namespaced(client, SPACE),
             cluster,
             folder,
-            lvm,
+            lvm: disks.lvm,
+            filesystems: disks.filesystems,
             address: None,
             mover: None,
             _tasks: tasks,
@@ -193,7 +220,7 @@ impl Site {
     }
 
     pub fn parts(&self, resolve: Arc<dyn Resolve>) -> Parts {
-        Parts { lvm: self.lvm.clone(), filesystems: Arc::new(NoMounts), resolve }
+        Parts { lvm: self.lvm.clone(), filesystems: self.filesystems.clone(), resolve }
     }
 
     pub fn config(&self) -> Config {
@@ -209,7 +236,12 @@ impl Site {
     pub async fn start_with(&mut self, resolve: Arc<dyn Resolve>, change: impl FnOnce(&mut Config)) {
         let mut config = self.config();
         change(&mut config);
-        let (client, clock) = (self.cluster.account("node").await, self.cluster.clock());
+        // The manifest that gives the account its rights is not in the machine.
+        let client = match lifeboat_vm::step() {
+            Some(_) => self.cluster.client(),
+            None => self.cluster.account("node").await,
+        };
+        let clock = self.cluster.clock();
         let agent =
             controller(client, clock, Settings::default(), self.parts(resolve), config).await.unwrap();
         self.address = Some(agent.address());
@@ -244,14 +276,18 @@ impl Site {
 
     /// Where the files of a claim are, once it is bound.
     pub async fn files(&self, name: &str) -> PathBuf {
+        self.folder.path().join("disks/volumes").join(self.volume(name).await).join("data")
+    }
+
+    /// The volume of a claim, once it is bound.
+    pub async fn volume(&self, name: &str) -> String {
         let is = |claim: Option<&PersistentVolumeClaim>| {
             claim.and_then(|claim| claim.status.as_ref()?.phase.as_deref()) == Some("Bound")
         };
         let claim = self.cluster.until(&self.claims, name, is).await.unwrap();
         let logical: Api<LogicalVolume> = Api::all(self.cluster.client());
         let logical = logical.get(&claim.spec.unwrap().volume_name.unwrap()).await.unwrap();
-        let uid = logical.metadata.uid.unwrap();
-        self.folder.path().join("disks/volumes").join(uid).join("data")
+        logical.metadata.uid.unwrap()
     }
 
     pub async fn merge<K>(&self, api: &Api<K>, name: &str, patch: Value)
