@@ -10,6 +10,7 @@ use lifeboat_api::view::{ManagedClusterView, ViewScope};
 use lifeboat_api::{annotations, csiaddons, labels, replication, snapshot};
 use lifeboat_engine::{ObjectKey, conditions};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A kind of class that a survey names.
@@ -106,6 +107,31 @@ pub struct Known {
     pub classes: Classes,
     /// Classes that the survey names and that have not been seen yet.
     pub unseen: Vec<String>,
+}
+
+impl Known {
+    /// The stores that cannot be used from the cluster, by its own word, and why; a cluster of others says it of all its stores at once, which is
+    /// told under an empty name.
+    pub fn out_of_reach(&self) -> BTreeMap<String, String> {
+        let reachable = conditions::find(&self.told.conditions, drcluster::TYPE_REACHABLE);
+        match reachable.filter(|told| told.status == "False") {
+            None => BTreeMap::new(),
+            Some(told) if self.told.store_failures.is_empty() => {
+                [(String::new(), told.message.clone())].into()
+            }
+            Some(_) => self.told.store_failures.clone(),
+        }
+    }
+}
+
+/// Which stores a cluster does not reach, as a sentence; nothing where it reaches all.
+pub fn unreached(cluster: &str, stores: &BTreeMap<String, String>) -> Option<String> {
+    let each = stores.iter().map(|(store, why)| match store.as_str() {
+        "" => format!("cluster {cluster} does not reach its stores: {why}"),
+        store => format!("cluster {cluster} does not reach the store {store}: {why}"),
+    });
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| each.join("; "))
 }
 
 impl Survey {

@@ -6,6 +6,7 @@ use super::manifests::STORES_WORK;
 use super::settings::{CONFIG_MAP, Config};
 use super::survey::{self, Survey};
 use super::world::{Agent, Managed, Needs, Peer, Policy, World};
+use crate::drpc::drill;
 use crate::secrets::version_of;
 use crate::views::{self, Pulse, Reach};
 use crate::words::Words as _;
@@ -113,7 +114,8 @@ impl Shared {
 }
 
 fn target(drpc: &DRPlacementControl) -> Option<String> {
-    let fails_over = drpc.spec.action == Some(DRAction::Failover);
+    // A drill is not served, so no storage is prepared for it.
+    let fails_over = drpc.spec.action == Some(DRAction::Failover) && drill::refused(drpc).is_none();
     drpc.spec.failover_cluster.clone().filter(|_| fails_over)
 }
 

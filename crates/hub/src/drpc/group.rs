@@ -208,9 +208,15 @@ impl<'a> Builder<'a> {
         };
         let named: Vec<VolSyncDestination> = told
             .copied()
+            .filter(|claim| self.is_ours(claim))
             .map(|claim| VolSyncDestination { protected_pvc: Some(bare(claim)), mover_config: None })
             .collect();
         if named.is_empty() { before } else { named }
+    }
+
+    /// Whether a claim is in the application's namespace. A cluster does not get to name others to its peer.
+    fn is_ours(&self, claim: &ProtectedPvc) -> bool {
+        claim.namespace.as_deref().is_none_or(|space| space.is_empty() || space == self.world.space())
     }
 
     /// Where a primary sends to, for clusters whose names do not reach each other.
@@ -222,6 +228,7 @@ impl<'a> Builder<'a> {
         let listed = told.iter().filter_map(|group| group.status.as_ref()).flat_map(|status| &status.rd_info);
         let named: Vec<VolSyncSource> = listed
             .filter(|info| info.rsync_tls.is_some())
+            .filter(|info| info.protected_pvc.as_ref().is_some_and(|claim| self.is_ours(claim)))
             .map(|info| VolSyncSource {
                 protected_pvc: info.protected_pvc.as_ref().map(bare),
                 rsync_tls: info.rsync_tls.clone(),

@@ -16,6 +16,7 @@
 
 pub mod commission;
 pub mod decide;
+pub mod drill;
 mod effects;
 pub mod glance;
 pub mod group;

@@ -11,6 +11,8 @@ pub enum Wait {
     Invalid(String),
     /// What is asked for is not served.
     Unsupported(String),
+    /// What is asked for was refused as a drill, and is not taken for the real thing.
+    DrillLeft(String),
     /// Something belongs to somebody else.
     Conflict(String),
     /// The placement does not exist.
@@ -75,6 +77,7 @@ impl fmt::Display for Wait {
             Self::ReadingStores => f.write_str("the object stores are being read"),
             Self::Invalid(why)
             | Self::Unsupported(why)
+            | Self::DrillLeft(why)
             | Self::Conflict(why)
             | Self::PlacementMissing(why)
             | Self::PolicyNotReady(why)
@@ -111,6 +114,7 @@ impl Why for Wait {
         match self {
             Self::Invalid(_)
             | Self::Unsupported(_)
+            | Self::DrillLeft(_)
             | Self::Conflict(_)
             | Self::UserMustChoose(_)
             | Self::RolesUnclear(_)

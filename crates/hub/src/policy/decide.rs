@@ -3,6 +3,7 @@
 use super::peers::{Peers, peers};
 use super::why::Wait;
 use super::world::{Member, Other, World};
+use crate::cluster::survey;
 use crate::words::Words as _;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -87,14 +88,16 @@ pub fn decide(world: &World, now: Timestamp) -> PolicyDecision {
             Decision::wait(wait).showing(status)
         }
         (Ok(()), Common::Known(_)) => {
-            set.set(
-                &mut status.conditions,
-                drpolicy::TYPE_VALIDATED,
-                Holds::True,
-                drpolicy::REASON_SUCCEEDED,
-                "drpolicy validated",
-            );
-            Decision::settled().showing(status)
+            let missed = missed(world);
+            let said = match &missed {
+                None => "drpolicy validated".to_owned(),
+                Some(why) => format!("drpolicy validated; {why}"),
+            };
+            let reason = drpolicy::REASON_SUCCEEDED;
+            set.set(&mut status.conditions, drpolicy::TYPE_VALIDATED, Holds::True, reason, said);
+            missed
+                .map_or_else(Decision::settled, |why| Decision::wait(Wait::StoresMissed(why)))
+                .showing(status)
         }
     }
 }
@@ -158,9 +161,19 @@ fn sound(world: &World) -> Result<(), Wait> {
     }
     // One is enough: a policy has to outlive the loss of the other.
     if !world.members.values().any(|member| member.validated == Some(true)) {
-        return Err(Wait::ClustersUnusable(spec.dr_clusters.clone()));
+        return Err(Wait::ClustersUnusable(spec.dr_clusters.clone(), missed(world)));
     }
     Ok(())
+}
+
+/// Which clusters do not reach which stores, by their own word. The policy stays valid: a store may be lost with its cluster.
+fn missed(world: &World) -> Option<String> {
+    let each = world.members.iter().filter_map(|(name, member)| {
+        let known = member.survey.known().filter(|_| member.managed.reach.is_fresh())?;
+        survey::unreached(name, &known.out_of_reach())
+    });
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| each.join("; "))
 }
 
 /// Nothing, or a whole number and a unit.

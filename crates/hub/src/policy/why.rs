@@ -16,8 +16,10 @@ pub enum Wait {
     ClustersMissing(Vec<String>),
     /// A cluster's identity is not known.
     ClusterUnidentified(String),
-    /// None of its clusters can be used.
-    ClustersUnusable(Vec<String>),
+    /// None of its clusters can be used; and what is known of why.
+    ClustersUnusable(Vec<String>, Option<String>),
+    /// Clusters do not reach stores.
+    StoresMissed(String),
     /// Another policy, or the classes themselves, say otherwise.
     Conflict(String),
     /// Networks differ.
@@ -36,10 +38,10 @@ impl Wait {
             Self::Invalid(_) => drpolicy::REASON_VALIDATION_FAILED,
             Self::ClustersMissing(_) => drpolicy::REASON_DRCLUSTER_NOT_FOUND,
             Self::ClusterUnidentified(_) => drpolicy::REASON_DRCLUSTER_DETAILS_FAILED,
-            Self::ClustersUnusable(_) => drpolicy::REASON_DRCLUSTERS_UNAVAILABLE,
+            Self::ClustersUnusable(..) => drpolicy::REASON_DRCLUSTERS_UNAVAILABLE,
             Self::Conflict(_) => drpolicy::REASON_CONFLICT_FOUND,
             Self::NetworksDiffer(_) => drpolicy::REASON_NADS_MISSING,
-            Self::Unsurveyed(_) => drpolicy::REASON_SUCCEEDED,
+            Self::Unsurveyed(_) | Self::StoresMissed(_) => drpolicy::REASON_SUCCEEDED,
             Self::InUse(_) => drpolicy::REASON_IN_USE,
         }
     }
@@ -48,19 +50,18 @@ impl Wait {
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoConfig(why) | Self::Invalid(why) | Self::Conflict(why) => f.write_str(why),
+            Self::NoConfig(why) | Self::Invalid(why) | Self::Conflict(why) | Self::StoresMissed(why) => {
+                f.write_str(why)
+            }
             Self::ClustersMissing(names) => {
                 write!(f, "DRClusters {} do not exist: create them", names.join(", "))
             }
             Self::ClusterUnidentified(name) => {
                 write!(f, "cluster {name} has joined and not said who it is: its claim id.k8s.io is missing")
             }
-            Self::ClustersUnusable(names) => {
-                write!(
-                    f,
-                    "none of the DRClusters {} is validated: their conditions say why",
-                    names.join(", ")
-                )
+            Self::ClustersUnusable(names, why) => {
+                let why = why.as_deref().unwrap_or("their conditions say why");
+                write!(f, "none of the DRClusters {} is validated: {why}", names.join(", "))
             }
             Self::NetworksDiffer(missing) => {
                 write!(

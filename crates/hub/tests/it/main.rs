@@ -4,3 +4,4 @@
 mod cluster;
 mod drpc;
 mod policy;
+mod whole;

@@ -13,7 +13,7 @@ use lifeboat_api::annotations;
 use lifeboat_api::conditions::drcluster;
 use lifeboat_api::ramen::{DRClusterStatus, NO_S3};
 use lifeboat_engine::ObjectKey;
-use lifeboat_engine::conditions::{Conditions, Holds, find};
+use lifeboat_engine::conditions::{Conditions, Holds};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -44,7 +44,10 @@ pub fn judge(
     problems.extend(addresses(world, status, now));
     match problems.into_iter().next() {
         None if fenced => Ok("Validated the cluster; it is fenced, so its store was not tried".to_owned()),
-        None => Ok("Validated the cluster".to_owned()),
+        None => match missed(world) {
+            None => Ok("Validated the cluster".to_owned()),
+            Some(why) => Ok(format!("Validated the cluster; {why}")),
+        },
         Some(first) => {
             plan.waits.push(first.clone());
             Err(first)
@@ -167,15 +170,23 @@ fn surveyed(world: &World, plan: &mut Plan) -> Option<Wait> {
     plan.ask(world, survey::config_view(world.name()));
     if let Some(known) = world.survey.known() {
         classes(world, known, plan);
-        let reachable = find(&known.told.conditions, drcluster::TYPE_REACHABLE);
-        if let Some(told) = reachable.filter(|told| told.status == "False")
+        // Only its own store: that of a peer may be lost with the peer, and this cluster is needed all the more then.
+        let own = &world.cluster.spec.s3_profile_name;
+        let mut failing = known.out_of_reach();
+        failing.retain(|store, _| store.is_empty() || store == own);
+        if let Some(why) = survey::unreached(world.name(), &failing)
             && world.silence(world.name()).is_none()
         {
-            let why = format!("cluster {} does not reach its store: {}", world.name(), told.message);
             return Some(Wait::StoreOutOfReach(why));
         }
     }
     arrived(world, manifests::CONFIG_WORK, &state)
+}
+
+/// Which stores of its peers the cluster does not reach, by its own word.
+fn missed(world: &World) -> Option<String> {
+    let known = world.survey.known().filter(|_| world.silence(world.name()).is_none())?;
+    survey::unreached(world.name(), &known.out_of_reach())
 }
 
 fn classes(world: &World, known: &survey::Known, plan: &mut Plan) {

@@ -77,7 +77,10 @@ fn served(world: &World) -> Result<(), Wait> {
     let spec = &world.drpc.spec;
     let unserved = |what: &str| Err(Wait::Unsupported(format!("{what}; remove it to go on")));
     if spec.dry_run {
-        return unserved("dryRun is not served yet: nothing was tried");
+        return Err(Wait::Unsupported(
+            "drills are not served yet, and nothing was tried: remove dryRun, and the action with it"
+                .to_owned(),
+        ));
     }
     if spec.protected_namespaces.as_ref().is_some_and(|spaces| !spaces.is_empty()) {
         return unserved("protectedNamespaces are not served yet");

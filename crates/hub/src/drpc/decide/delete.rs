@@ -86,6 +86,10 @@ fn come_to_rest(world: &World, now: Timestamp) -> Option<Step> {
     if let Some(step) = look_again(world) {
         return Some(step);
     }
+    // What the hub remembers may be of an older day: nothing changes its role before everybody who can has told what he has.
+    if let Some(step) = unheard(world, now) {
+        return Some(step);
+    }
     let Some(known) = known else { return by_sight(world, now) };
     let holder = holder?;
     if holder.is_meant_primary() && holder.intended_epoch() == known.epoch && known.act == Act::Deploy {
@@ -129,18 +133,21 @@ fn look_again(world: &World) -> Option<Step> {
     (!effects.is_empty()).then_some(Step::Do(effects, None))
 }
 
-/// Nobody remembers where the application was: it is where the only primary is.
-fn by_sight(world: &World, now: Timestamp) -> Option<Step> {
-    let sites: Vec<&Site> = world.members().into_iter().filter_map(|name| world.site(name)).collect();
-    let pending = sites.iter().filter(|site| site.is_fresh(now) && site.seen == Seen::NotYet);
+/// Clusters that were asked, can be reached and have not told yet what they have.
+fn unheard(world: &World, now: Timestamp) -> Option<Step> {
+    let sites = world.members().into_iter().filter_map(|name| world.site(name));
+    let pending = sites.filter(|site| site.view.is_some() && site.is_fresh(now) && site.seen == Seen::NotYet);
     let waits: Vec<Wait> = pending
         .map(|site| {
             Wait::ViewPending(format!("cluster {} has not told yet whether it has the group", site.name))
         })
         .collect();
-    if !waits.is_empty() {
-        return Some(unfinished(waits));
-    }
+    (!waits.is_empty()).then(|| unfinished(waits))
+}
+
+/// Nobody remembers where the application was: it is where the only primary is.
+fn by_sight(world: &World, now: Timestamp) -> Option<Step> {
+    let sites: Vec<&Site> = world.members().into_iter().filter_map(|name| world.site(name)).collect();
     let primaries: Vec<&&Site> =
         sites.iter().filter(|site| site.group(now).is_some_and(|group| group.is_primary())).collect();
     match primaries[..] {

@@ -21,6 +21,7 @@ pub mod relocate;
 pub mod settle;
 
 use crate::drpc::commission::{Act, Commission};
+use crate::drpc::drill;
 use crate::drpc::status::Telling;
 use crate::drpc::why::Wait;
 use crate::drpc::world::{Chosen, World};
@@ -226,8 +227,20 @@ fn go_on(world: &World, now: Timestamp, commission: &Commission) -> Step {
         _ if fulfilled => carry::carry(world, now, commission),
         // Taking an action away asks for nothing: what was decided last stays.
         Act::Deploy => carry::carry(world, now, commission),
+        _ if drill::is_left(&world.drpc) => leave(carry::carry(world, now, commission)),
         Act::Failover => failover::begin(world, now, commission, &wish.target),
         Act::Relocate => relocate::begin(world, now, commission, &wish.target),
+    }
+}
+
+/// The same step, beside which it is said that a drill is not carried out by leaving out that it is one.
+fn leave(step: Step) -> Step {
+    let why = "the action was asked for as a drill, which is not served, and leaving out dryRun does not make it the real thing: \
+               remove the action, then set it again if it is meant"
+        .to_owned();
+    match step {
+        Step::Do(effects, report) => Step::Do(effects, report.map(|one| one.waiting(Wait::DrillLeft(why)))),
+        Step::Rest(report) => Step::Rest(report.waiting(Wait::DrillLeft(why))),
     }
 }
 

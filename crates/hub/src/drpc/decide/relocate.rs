@@ -17,6 +17,13 @@ use std::sync::Arc;
 
 /// Begins a relocation, or goes on with one that has not reached its point of no return.
 pub fn begin(world: &World, now: Timestamp, known: &Commission, target: &str) -> Step {
+    // A failover that has not given the role yet gives something up: it goes its way, and is not called a relocation before.
+    if known.holder == target
+        && known.act == Act::Failover
+        && world.site(target).is_some_and(|site| !is_promoted(site, known))
+    {
+        return carry::carry(world, now, known);
+    }
     if known.holder == target {
         let given = Commission { act: Act::Relocate, ..known.clone() };
         let report = Report::new(DRState::Relocating, Progression::WaitForReadiness, Peer::NotStarted);

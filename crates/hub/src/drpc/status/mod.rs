@@ -4,6 +4,7 @@
 mod protected;
 
 use crate::drpc::decide::{Peer, Report};
+use crate::drpc::drill;
 use crate::drpc::why::Wait;
 use crate::drpc::world::World;
 use crate::words::Words as _;
@@ -44,7 +45,8 @@ impl<'a> Telling<'a> {
     /// Starts from what is shown.
     pub fn of(world: &'a World, now: Timestamp) -> Self {
         let set = Conditions { generation: world.drpc.metadata.generation, now };
-        let mut telling = Self { world, status: world.shown(), set, now };
+        let status = DRPlacementControlStatus { refused_drill: drill::refused(&world.drpc), ..world.shown() };
+        let mut telling = Self { world, status, set, now };
         // Tools read them by their place.
         for (type_, reason) in [
             (words::TYPE_AVAILABLE, words::REASON_INITIATING),

@@ -214,6 +214,29 @@ fn a_cluster_that_cannot_reach_its_store_is_believed_while_it_is_heard_of() {
 }
 
 #[test]
+fn a_cluster_says_which_store_it_does_not_reach() {
+    let says = |store: &'static str| {
+        move |world: &mut World| {
+            let mut known = Known::default();
+            known.told.conditions = serde_json::from_value(json!([{
+                "type": "Reachable", "status": "False", "reason": "R", "message": "m",
+                "lastTransitionTime": "2030-01-01T00:00:00Z",
+            }]))
+            .unwrap();
+            known.told.store_failures = [(store.to_owned(), "timed out".to_owned())].into();
+            world.survey = Survey::Known(Box::new(known));
+        }
+    };
+    let own = world(json!({})).cluster.spec.s3_profile_name.clone();
+    let own: &'static str = own.leak();
+    let told = check(says(own), "False", "s3ConnectionFailed").message("Validated");
+    assert!(told.contains(&format!("cluster east does not reach the store {own}: timed out")), "{told}");
+    // The store of a peer may be lost with the peer, and this cluster is needed all the more then.
+    let told = check(says("of-a-peer"), "True", "Succeeded").message("Validated");
+    assert!(told.contains("cluster east does not reach the store of-a-peer: timed out"), "{told}");
+}
+
+#[test]
 fn a_cluster_gets_the_schedules_of_all_its_policies_once() {
     let mut world = world(json!({}));
     let mut more = world.policies[0].clone();

@@ -1,30 +1,54 @@
 //! A death at every write of every flow, with what must hold looked at after every single write, whoever made it.
 
 use crate::drpc::fleet::{DRPC, Names, Stage, Stores, run_hub};
-use crate::drpc::holds::{Before, Sight, holds};
 use crate::drpc::kinds::bare_definitions;
+use crate::drpc::law::{Before, Sight, holds};
 use crate::drpc::spoke::Spoke;
+use crate::drpc::witness::Witness;
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 use kube::api::DeleteParams;
 use lifeboat_api::ramen::DRPlacementControl;
 use lifeboat_api::work::ManifestWork;
+use lifeboat_engine::Clock;
 use lifeboat_testbed::{Cluster, CrashStory, Kind, Process, Scene};
 use parking_lot::Mutex;
+use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What outlives every death: the clusters, and what was seen before.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Ground {
     stores: Stores,
     stage: Arc<Mutex<Option<Stage>>>,
     pub spokes: Arc<Mutex<Vec<Spoke>>>,
     pub before: Arc<Mutex<Before>>,
+    pub witness: Witness,
+    clock: Arc<Mutex<Option<Clock>>>,
     /// Whether the process that dies may begin.
     begins: Arc<AtomicBool>,
 }
 
 impl Ground {
+    fn new() -> Self {
+        let spokes: Arc<Mutex<Vec<Spoke>>> = Arc::default();
+        Self {
+            stores: Stores::default(),
+            stage: Arc::default(),
+            before: Arc::default(),
+            witness: Witness::over(spokes.clone()),
+            spokes,
+            clock: Arc::default(),
+            begins: Arc::default(),
+        }
+    }
+
+    /// The time on the cluster.
+    pub fn now(&self) -> Timestamp {
+        self.clock.lock().as_ref().map_or(Timestamp::MIN, Clock::now)
+    }
+
     /// Two clusters, and a hub that has nothing to do yet.
     async fn empty(&self, cluster: &Cluster) -> Stage {
         self.stage(cluster).await;
@@ -58,6 +82,7 @@ impl Ground {
     }
 
     async fn stage(&self, cluster: &Cluster) {
+        *self.clock.lock() = Some(cluster.clock());
         let mut stage = Stage::over(cluster, Names::fixed(), self.stores.clone());
         stage.spaces().await;
         stage.furnish().await;
@@ -79,13 +104,15 @@ async fn run(process: Process<Ground>) {
     while !process.world.begins.load(Ordering::SeqCst) {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
-    run_hub(process.client, process.clock, Names::fixed().space, process.world.stores.clone()).await;
+    let client = process.world.witness.watch(process.client);
+    run_hub(client, process.clock, Names::fixed().space, process.world.stores.clone()).await;
 }
 
 fn story(name: &str) -> CrashStory<Ground> {
-    CrashStory::with(name, Ground::default)
+    CrashStory::with(name, Ground::new)
         .install(bare_definitions())
         .controller(run)
+        .account("hub")
         .expects(Kind::Api)
         .quiet_for(std::time::Duration::from_secs(3))
         .invariant("what must hold", holds)
@@ -203,6 +230,52 @@ async fn a_recovery_of_memory_survives_a_death_at_every_write() {
             ground.put(stage);
         })
         .converges(|scene| ends(scene, "FailedOver", 2, "west"))
+        .run()
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_claim_to_an_application_survives_a_death_at_every_write() {
+    story("rival")
+        .story(|cluster, ground| async move {
+            let stage = ground.deployed(&cluster).await;
+            stage.protect(|drpc| drpc["metadata"]["name"] = json!("rival")).await;
+            ground.put(stage);
+        })
+        .converges(|scene| {
+            let rival: DRPlacementControl = scene.get("shop", "rival").ok_or("no rival")?;
+            let status = rival.status.unwrap_or_default();
+            let said = status.conditions.iter().find(|one| one.type_ == "Protected");
+            match status.blockers.iter().any(|one| one.reason == "Conflict")
+                && said.is_some_and(|one| one.status == "False")
+            {
+                true => ends(scene, "Deployed", 1, "east"),
+                false => Err(format!("{:?} {said:?}", status.blockers)),
+            }
+        })
+        .run()
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drill_that_is_asked_for_and_taken_back_survives_a_death_at_every_write() {
+    story("drill")
+        .story(|cluster, ground| async move {
+            let stage = ground.deployed(&cluster).await;
+            stage
+                .ask(json!({ "dryRun": true, "action": "Failover", "failoverCluster": stage.names.west }))
+                .await;
+            stage.waits("Unsupported").await;
+            stage.ask(json!({ "dryRun": false })).await;
+            stage.waits("DrillLeft").await;
+            ground.put(stage);
+        })
+        .converges(|scene| {
+            ends(scene, "Deployed", 1, "east")?;
+            let reigns: usize =
+                scene.world.spokes.lock().iter().map(|spoke| spoke.state.lock().reigns.len()).sum();
+            if reigns == 1 { Ok(()) } else { Err(format!("{reigns} reigns")) }
+        })
         .run()
         .await;
 }

@@ -59,6 +59,8 @@ pub struct Stage {
     pub placements: Api<Placement>,
     pub decisions: Api<PlacementDecision>,
     pub rules: Api<PlacementRule>,
+    /// Whether the hub has the rights of its manifest only; one whose every write is looked at has all.
+    plain: bool,
     tasks: Vec<Task>,
 }
 
@@ -103,6 +105,7 @@ impl Stage {
         };
         let names = Names { policy: format!("policy-{}", names.space), ..names };
         let mut stage = Self::over(cluster, names, Stores::default());
+        stage.plain = true;
         stage.furnish().await;
         stage.start_spokes();
         stage.start_hub();
@@ -122,6 +125,7 @@ impl Stage {
             placements: Api::namespaced(client.clone(), space),
             decisions: Api::namespaced(client.clone(), space),
             rules: Api::namespaced(client.clone(), space),
+            plain: false,
             tasks: Vec::new(),
             cluster: cluster.clone(),
             names,
@@ -134,13 +138,12 @@ impl Stage {
     }
 
     pub fn start_hub(&mut self) {
-        let hub = run_hub(
-            self.cluster.client(),
-            self.cluster.clock(),
-            self.names.space.clone(),
-            self.stores.clone(),
-        );
-        self.tasks.push(Task::spawn(hub));
+        let (cluster, plain) = (self.cluster.clone(), self.plain);
+        let (space, stores) = (self.names.space.clone(), self.stores.clone());
+        self.tasks.push(Task::spawn(async move {
+            let client = if plain { cluster.account("hub").await } else { cluster.client() };
+            run_hub(client, cluster.clock(), space, stores).await;
+        }));
     }
 
     /// The hub's process ends; the clusters go on.

@@ -2,9 +2,10 @@
 
 mod crash;
 mod fleet;
-mod holds;
 mod kinds;
+mod law;
 mod rules;
 mod spoke;
 mod stories;
 mod walk;
+mod witness;

@@ -41,6 +41,14 @@ pub struct State {
     pub reigns: Vec<i64>,
     /// How often a last copy was completed.
     pub last_copies: u32,
+    /// How often the application has written here.
+    pub written: u64,
+    /// How much of that is in the last copy.
+    pub cut: Option<u64>,
+    /// Another group wants the same claims.
+    pub disputed: bool,
+    /// Its claims are said to be in another namespace: the cluster is not to be trusted.
+    pub strays: bool,
 }
 
 impl State {
@@ -68,8 +76,10 @@ impl State {
     /// Takes roles as our protector does: epochs first, data next.
     pub fn protect(&mut self, name: &str, runs: bool, now: Timestamp) {
         let state = self;
-        let State { copied, mirrored, cannot_restore, cannot_copy, unrecorded, .. } = state.clone();
+        let State { copied, mirrored, cannot_restore, cannot_copy, unrecorded, disputed, strays, .. } =
+            state.clone();
         let (mut reigns, mut last_copies) = (state.reigns.clone(), state.last_copies);
+        let (mut written, mut cut) = (state.written, state.cut);
         for group in state.groups.values_mut() {
             let generation = group.metadata.generation;
             let given: i64 = group.note(annotations::EPOCH).and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -100,7 +110,10 @@ impl State {
                     .iter()
                     .map(|name| ProtectedPvc {
                         name: Some((*name).clone()),
-                        namespace: group.metadata.namespace.clone(),
+                        namespace: match strays {
+                            true => Some("bank".to_owned()),
+                            false => group.metadata.namespace.clone(),
+                        },
                         protected_by_vol_sync: copied.contains(name),
                         ..ProtectedPvc::default()
                     })
@@ -117,12 +130,19 @@ impl State {
                     ],
                     false => vec![no(words::TYPE_CLUSTER_DATA_READY, "Progressing")],
                 };
+                if disputed {
+                    status.conditions.push(no(words::TYPE_NO_CLUSTER_DATA_CONFLICT, "ClusterDataConflict"));
+                }
                 status.state = Some(if restored { VrgState::Primary } else { VrgState::Unknown });
+                if restored && runs {
+                    written += 1;
+                }
                 let now = now.as_second();
                 status.last_group_sync_time.get_or_insert(Time(Timestamp::from_second(now - 60).unwrap()));
                 let copies = group.spec.run_final_sync && !runs && !cannot_copy;
                 if copies && !before.final_sync_complete {
                     last_copies += 1;
+                    cut = Some(written);
                 }
                 status.final_sync_complete = copies;
                 if reigns.last() != Some(&given) {
@@ -159,6 +179,7 @@ impl State {
         }
         state.reigns = reigns;
         state.last_copies = last_copies;
+        (state.written, state.cut) = (written, cut);
     }
 }
 

@@ -154,6 +154,34 @@ fn one_usable_cluster_is_enough() {
 }
 
 #[test]
+fn a_policy_says_which_cluster_does_not_reach_which_store() {
+    let misses = |validated: bool, heard: Reach| {
+        move |world: &mut World| {
+            world.members.values_mut().for_each(|member| member.validated = Some(validated));
+            let member = world.members.get_mut("east").unwrap();
+            member.managed.reach = heard;
+            let mut known = member.survey.known().cloned().unwrap();
+            known.told.conditions = serde_json::from_value(json!([{
+                "type": "Reachable", "status": "False", "reason": "R", "message": "m",
+                "lastTransitionTime": "2030-01-01T00:00:00Z",
+            }]))
+            .unwrap();
+            known.told.store_failures = [("s3-west".to_owned(), "timed out".to_owned())].into();
+            member.survey = Survey::Known(Box::new(known));
+        }
+    };
+    let sentence = "cluster east does not reach the store s3-west: timed out";
+    let told = check(misses(true, Reach::Fresh), "True", "Succeeded");
+    assert_eq!(told.decision.why(), Some(&Wait::StoresMissed(sentence.into())));
+    assert!(says(&told.status, "Validated").2.contains(sentence));
+    let told = check(misses(false, Reach::Fresh), "False", "DRClustersUnavailable");
+    assert!(says(&told.status, "Validated").2.contains(sentence));
+    // What a silent cluster said last says nothing about now.
+    let told = check(misses(true, Reach::Silent("cluster east is silent".into())), "True", "Succeeded");
+    assert!(!says(&told.status, "Validated").2.contains("s3-west"));
+}
+
+#[test]
 fn intervals_are_numbers_with_a_unit() {
     for good in ["", "0m", "5m", "12h", "3d"] {
         assert!(is_interval(good), "{good}");

@@ -93,6 +93,32 @@ fn what_is_not_served_is_refused() {
 }
 
 #[test]
+fn a_drill_is_not_carried_out_by_leaving_out_that_it_is_one() {
+    let asks = json!({ "action": "Failover", "failoverCluster": "west" });
+    let drill = deployed().asks(asks.clone()).asks(json!({ "dryRun": true }));
+    check(&drill, "wait Unsupported | Deployed/-");
+    let shown = decide(&drill, super::now()).status.unwrap();
+    assert_eq!(shown.refused_drill.as_deref(), Some("Failover to west"));
+    let after = |spec: serde_json::Value| {
+        let world = deployed().asks(spec);
+        world.with(|world| edit(&mut world.drpc, |drpc| drpc.status = Some(shown.clone())))
+    };
+    let left = after(asks.clone());
+    check(&left, "wait DrillLeft | Deployed/Completed");
+    // It stays so, whatever else is said.
+    let still = decide(&left, super::now()).status.unwrap();
+    assert_eq!(still.refused_drill.as_deref(), Some("Failover to west"));
+    // Taken away, it is forgotten; another action is an action.
+    let none = decide(&after(json!({})), super::now()).status.unwrap();
+    assert_eq!(none.refused_drill, None);
+    check(
+        &after(json!({ "action": "Relocate", "preferredCluster": "west" })),
+        "PutGroup east primary prepare | Relocating/PreparingFinalSync",
+    );
+    check(&deployed().asks(asks), "Commission 2 west Failover | FailingOver/FailingOverToCluster");
+}
+
+#[test]
 fn a_policy_must_be_there_and_validated() {
     refused(|world| world.policy = None, "PolicyNotReady");
     refused(|world| edit(world.policy.as_mut().unwrap(), |policy| policy.status = None), "PolicyNotReady");

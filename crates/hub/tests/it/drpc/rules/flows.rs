@@ -65,6 +65,24 @@ fn a_steady_application_is_left_alone() {
     check(&deployed().placed(&[Chosen::home("west")]), "Place [east]");
 }
 
+#[test]
+fn a_cluster_names_no_claims_of_other_namespaces() {
+    let names = |space: &'static str| {
+        let world = deployed().shows("east", |group| {
+            let claims = json!([{ "name": "data", "namespace": space, "protectedByVolSync": true }]);
+            group.status.as_mut().unwrap().protected_pvcs = serde_json::from_value(claims).unwrap();
+        });
+        let next = lifeboat_hub::drpc::decide::decide(&world, super::now()).next;
+        let lifeboat_engine::Next::Do(effects) = next else { return 0 };
+        let sent = effects.into_iter().filter_map(|effect| match effect {
+            lifeboat_hub::drpc::decide::Effect::PutGroup { group, .. } => group.spec.vol_sync,
+            _ => None,
+        });
+        sent.map(|volsync| volsync.rd_spec.len()).sum()
+    };
+    assert_eq!((names("shop"), names("bank")), (1, 0));
+}
+
 fn failing() -> World {
     deployed().silent("east").asks(json!({ "action": "Failover", "failoverCluster": "west" }))
 }

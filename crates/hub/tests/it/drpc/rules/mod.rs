@@ -3,6 +3,7 @@
 mod admission;
 mod deletion;
 mod flows;
+mod guards;
 mod recovery;
 mod told;
 

@@ -223,3 +223,55 @@ fn a_user_who_was_asked_can_only_choose_by_changing_his_mind() {
     check(&waiting(4), "Commission 1 east Deploy | Initiating/CheckingFailoverPrerequisites");
     check(&waiting(4).silent("west"), "wait RolesUnclear | -/Paused");
 }
+
+/// Groups of another hub, in works of ours, that say nothing of epochs.
+fn foreign(world: World) -> World {
+    amnesia(world, false).with(|world| {
+        for site in world.sites.values_mut() {
+            let strip = |group: &mut lifeboat_api::ramen::VolumeReplicationGroup| {
+                let notes = group.metadata.annotations.as_mut().unwrap();
+                notes.retain(|key, _| !key.starts_with("ramendr.openshift.io/epoch"));
+                if let Some(status) = &mut group.status {
+                    (status.epoch, status.primary_epoch) = (None, None);
+                }
+            };
+            if let Some(intent) = &mut site.intent {
+                strip(intent);
+            }
+            if let Seen::Found(group) = &mut site.seen {
+                edit(group, strip);
+            }
+        }
+    })
+}
+
+#[test]
+fn roles_without_epochs_are_believed_only_where_they_are_clear() {
+    let primary = |group: &mut lifeboat_api::ramen::VolumeReplicationGroup| {
+        group.spec.replication_state = "primary".into();
+    };
+    let secondary = |group: &mut lifeboat_api::ramen::VolumeReplicationGroup| {
+        group.spec.replication_state = "secondary".into();
+    };
+    check(&foreign(deployed()), "Commission 1 east Deploy | Deploying/CreatingMW");
+    check(&foreign(deployed().shows("east", secondary)), STOPS);
+    check(&foreign(deployed().shows("east", secondary)).silent("west"), ASKS);
+    check(&foreign(deployed().shows("west", primary)), STOPS);
+    // Two primaries are what another hub leaves in the middle of a failover; the target says that it is one.
+    let amid = |group: &mut lifeboat_api::ramen::VolumeReplicationGroup| {
+        group.spec.replication_state = "primary".into();
+        group.spec.action = Some("Failover".into());
+    };
+    check(
+        &foreign(deployed().shows("west", amid))
+            .asks(json!({ "action": "Failover", "failoverCluster": "west" })),
+        "Commission 1 west Failover | FailingOver/CreatingMW",
+    );
+}
+
+#[test]
+fn a_number_that_somebody_else_used_up_is_passed_over() {
+    let used_up = |world: World| world.shows("west", |group| group.status.as_mut().unwrap().epoch = Some(5));
+    check(&used_up(deployed()), "Commission 6 east Deploy | Deploying/CreatingMW");
+    check(&used_up(amnesia(deployed(), false)), ASKS);
+}

@@ -1,11 +1,15 @@
 //! Changes of mind, deaths and losses at every single step: the real decisions on a world in memory, with played clusters that the same code as in
 //! the stories moves. What must hold is looked at after every effect, and in the end the application must be where it was last asked to be.
 
+mod proofs;
+
+use crate::drpc::law::{Before, Moment, Place, hold};
 use crate::drpc::rules::{Changes as _, asked, deployed, edit, new, now};
 use crate::drpc::spoke::State;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use lifeboat_api::annotations;
 use lifeboat_engine::Next;
-use lifeboat_hub::drpc::commission::{Commission, epoch_on};
+use lifeboat_hub::drpc::commission::epoch_on;
 use lifeboat_hub::drpc::decide::{Effect, decide};
 use lifeboat_hub::drpc::group;
 use lifeboat_hub::drpc::stores::{Reading, Recorded};
@@ -22,6 +26,8 @@ enum Turn {
     Asks(Value),
     Deletes,
     Loses(&'static str),
+    /// Another group wants the claims of the application.
+    Disputes,
     /// The process dies: what was decided and not done is not done.
     Dies,
     /// The hub is lost and comes back with the request alone, with or without our notes on it.
@@ -35,7 +41,7 @@ struct Walk {
     clusters: BTreeMap<String, State>,
     done: usize,
     gone: bool,
-    given: BTreeMap<i64, String>,
+    before: Before,
     story: Vec<String>,
 }
 
@@ -43,7 +49,7 @@ impl Walk {
     fn of(world: World) -> Self {
         let clusters = ["east", "west"].map(|name| (name.to_owned(), State::default())).into();
         let mut walk =
-            Self { world, clusters, done: 0, gone: false, given: BTreeMap::new(), story: Vec::new() };
+            Self { world, clusters, done: 0, gone: false, before: Before::default(), story: Vec::new() };
         walk.move_clusters();
         walk
     }
@@ -93,6 +99,7 @@ impl Walk {
                 edit(&mut self.world.drpc, |drpc| drpc.metadata.deletion_timestamp = Some(Time(now())));
             }
             Turn::Loses(cluster) => self.lose(cluster, true),
+            Turn::Disputes => self.clusters.values_mut().for_each(|state| state.disputed = true),
             Turn::Forgets { keeps_notes } => self.forget(keeps_notes),
         }
     }
@@ -158,8 +165,8 @@ impl Walk {
                 let action = act.action().map_or(String::new(), |action| action.as_str().to_owned());
                 self.note(
                     [
-                        (lifeboat_api::annotations::LAST_APP_DEPLOYMENT_CLUSTER.to_owned(), cluster),
-                        (lifeboat_api::annotations::LAST_ACTION.to_owned(), action),
+                        (annotations::LAST_APP_DEPLOYMENT_CLUSTER.to_owned(), cluster),
+                        (annotations::LAST_ACTION.to_owned(), action),
                     ]
                     .into(),
                 );
@@ -187,50 +194,36 @@ impl Walk {
     }
 
     fn was_placed(&self) -> bool {
-        self.world.drpc.note(lifeboat_api::annotations::LAST_APP_DEPLOYMENT_CLUSTER).is_some()
+        self.world.drpc.note(annotations::LAST_APP_DEPLOYMENT_CLUSTER).is_some()
     }
 
     /// What must hold, whatever happened.
-    fn holds(&mut self) -> Result<(), String> {
-        let primaries: Vec<&str> = self
-            .world
-            .sites
-            .values()
-            .filter(|site| site.is_meant_primary())
-            .map(|site| site.name.as_str())
-            .collect();
-        if primaries.len() > 1 {
-            return Err(format!("S1: {primaries:?} are meant to be primary"));
-        }
-        let homes = self.world.chosen().into_iter().filter(|one| !one.retained).count();
-        if homes > 1 {
-            return Err(format!("S25: it is placed {homes} times"));
-        }
-        // What was given out and never sent is nobody's, should the hub forget it.
-        let on_record = epoch_on(&*self.world.drpc).max(self.given.keys().next_back().copied().unwrap_or(0));
-        for intent in self.world.sites.values().filter_map(|site| site.intent.as_ref()) {
-            let Some(sent) = Commission::on(intent) else { continue };
-            if sent.epoch > on_record {
-                return Err(format!("S26: a work carries epoch {}, which is not on record", sent.epoch));
-            }
-            let known = self.given.entry(sent.epoch).or_insert_with(|| sent.holder.clone());
-            if *known != sent.holder {
-                return Err(format!("S3: epoch {} is {known}'s and {}'s", sent.epoch, sent.holder));
-            }
-        }
-        let reigns: Vec<i64> = self.clusters.values().flat_map(|state| state.reigns.clone()).collect();
-        let mut once = reigns.clone();
-        once.sort_unstable();
-        once.dedup();
-        if once.len() < reigns.len() {
-            return Err(format!("S2: reigns {reigns:?}"));
-        }
-        let going = |name: &str| self.world.sites[name].work.as_ref().is_some_and(|work| work.is_going());
-        let primary_goes = self.world.sites.values().any(|site| site.is_meant_primary() && going(&site.name));
-        match primary_goes && !self.world.is_placed() && self.was_placed() {
-            true => Err("S10: protection goes while the application is nowhere".into()),
-            false => Ok(()),
-        }
+    fn holds(&mut self, just_told: bool) -> Result<(), String> {
+        let world = &self.world;
+        let places = world.sites.values().map(|site| Place {
+            name: &site.name,
+            intent: site.intent.as_ref(),
+            going: site.work.as_ref().is_some_and(|work| work.is_going()),
+            owner: site
+                .work
+                .as_ref()
+                .and_then(|work| work.named_by(annotations::DRPC_NAMESPACE, annotations::DRPC_NAME)),
+            truth: &self.clusters[&site.name],
+            answered: site.seen.is_answer(),
+            seen: site.seen.found().map(|group| &**group),
+        });
+        let sent = world.sites.values().flat_map(|site| [&site.work, &site.space_work, &site.key_work]);
+        let homes = world.chosen().into_iter().filter(|one| !one.retained);
+        let moment = Moment {
+            drpc: Some(&world.drpc),
+            places: places.collect(),
+            works: sent.flatten().map(|work| &**work).collect(),
+            homes: homes.map(|one| one.cluster).collect(),
+            stores_read: Some(world.books.reading.is_some()),
+            just_told,
+            now: now(),
+        };
+        hold(&moment, &mut self.before)
     }
 
     /// Goes on until nothing moves any more; after some effects, by their number, something happens.
@@ -242,16 +235,18 @@ impl Walk {
             let decision = decide(&self.world, now());
             if let Some(status) = decision.status {
                 edit(&mut self.world.drpc, |drpc| drpc.status = Some(status));
+                self.holds(true)?;
             }
             if let Next::Do(effects) = decision.next {
                 for effect in effects {
                     self.story.push(format!("{effect:.80?}"));
                     self.perform(effect);
                     self.done += 1;
-                    self.holds()?;
+                    self.holds(false)?;
                     if let Some((_, turn)) = turns.iter().find(|(at, _)| *at == self.done) {
                         self.story.push(format!("{turn:?}"));
                         self.turn(turn);
+                        self.holds(false)?;
                         break;
                     }
                 }
@@ -262,7 +257,7 @@ impl Walk {
             };
             let seen = sight(self);
             self.move_clusters();
-            self.holds()?;
+            self.holds(false)?;
             if seen == sight(self) {
                 return Ok(());
             }
@@ -307,6 +302,11 @@ fn try_out(name: &str, start: impl Fn() -> Walk, turns: &[(usize, &Turn)]) {
         walk.lose(cluster, false);
     }
     walk.go(&[]).unwrap_or_else(|why| panic!("{why}; {}", place(&walk)));
+    // A drill is refused, and what was under way goes on when it is called off.
+    if walk.world.drpc.spec.dry_run && !walk.world.drpc.is_going() {
+        walk.turn(&Turn::Asks(json!({ "dryRun": false })));
+        walk.go(&[]).unwrap_or_else(|why| panic!("{why}; {}", place(&walk)));
+    }
     // Where the facts did not tell, the user was asked, and answers.
     if walk.world.shown().progression == Some(lifeboat_api::ramen::Progression::Paused) {
         walk.turn(&Turn::Asks(json!({ "action": "Failover", "failoverCluster": "west" })));
@@ -331,12 +331,7 @@ fn ends_well(walk: &Walk) -> Result<(), String> {
     }
     let status = walk.world.shown();
     let step = status.progression.as_ref().map_or("", |step| step.as_str());
-    let spec = &walk.world.drpc.spec;
-    let asked = match spec.action.as_ref().map(lifeboat_api::ramen::DRAction::as_str) {
-        Some("Failover") => spec.failover_cluster.clone(),
-        Some("Relocate") => spec.preferred_cluster.clone(),
-        _ => None,
-    };
+    let asked = walk.before.asks();
     if step != "Completed"
         || *home != Chosen::home(&home.cluster)
         || asked.is_some_and(|asked| asked != home.cluster)
@@ -355,7 +350,10 @@ fn turns() -> Vec<Turn> {
         Turn::Loses("west"),
         Turn::Forgets { keeps_notes: true },
         Turn::Forgets { keeps_notes: false },
+        Turn::Disputes,
         Turn::Asks(json!({ "action": null })),
+        Turn::Asks(json!({ "dryRun": false })),
+        Turn::Asks(json!({ "dryRun": true, "action": "Failover", "failoverCluster": "west" })),
         Turn::Asks(json!({ "action": "Failover", "failoverCluster": "west" })),
         Turn::Asks(json!({ "action": "Failover", "failoverCluster": "east" })),
         Turn::Asks(json!({ "action": "Relocate", "preferredCluster": "east" })),
