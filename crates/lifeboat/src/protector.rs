@@ -6,11 +6,10 @@ use anyhow::Context as _;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::Api;
 use lifeboat_engine::{Clock, Metrics, Settings};
-use lifeboat_protect::run::{kinds, kinds_changed, protector};
+use lifeboat_protect::run;
 use lifeboat_protect::stores::Stores;
 use lifeboat_protect::view::Setup;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Options of `lifeboat protector`.
@@ -54,28 +53,5 @@ async fn protect(args: &Args) -> anyhow::Result<()> {
 pub async fn serve(client: kube::Client, setup: Setup, stop: CancellationToken) {
     let clock = Clock::system();
     let ledger = Arc::new(Stores::new(clock.clone()));
-    while !stop.is_cancelled() {
-        let Ok(known) = kinds(&client).await else {
-            tokio::time::sleep(Duration::from_secs(2)).await;
-            continue;
-        };
-        let protector = protector(
-            client.clone(),
-            clock.clone(),
-            Settings::default(),
-            known,
-            ledger.clone(),
-            setup.clone(),
-        );
-        let until = stop.clone();
-        let asked = client.clone();
-        protector
-            .run(async move {
-                tokio::select! {
-                    () = until.cancelled() => {}
-                    () = kinds_changed(&asked, known) => {}
-                }
-            })
-            .await;
-    }
+    run::serve(client, clock, Settings::default(), ledger, setup, stop.cancelled_owned()).await;
 }

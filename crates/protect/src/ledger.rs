@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use lifeboat_api::annotations;
+use lifeboat_api::conditions::vrg::TYPE_CLUSTER_DATA_PROTECTED;
 use lifeboat_api::ramen::VolumeReplicationGroup;
 use lifeboat_engine::ObjectKey;
 use serde::Serialize;
@@ -140,7 +141,9 @@ pub fn shape(record: &Record) -> String {
     status.last_group_sync_bytes = None;
     status.blockers.clear();
     let conditions = |all: &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition]| {
-        all.iter().map(|one| json!([one.type_, one.status, one.reason])).collect::<Vec<_>>()
+        // That it is recorded goes without saying in a record; to say so it would have to be written twice.
+        let said = all.iter().filter(|one| one.type_ != TYPE_CLUSTER_DATA_PROTECTED);
+        said.map(|one| json!([one.type_, one.status, one.reason])).collect::<Vec<_>>()
     };
     let claims = status.protected_pvcs.iter().map(|claim| {
         let mut bare = claim.clone();

@@ -17,11 +17,13 @@
 pub mod books;
 pub mod decide;
 mod effects;
+pub mod keys;
 pub mod ledger;
 pub mod listing;
 pub mod mishaps;
 pub mod restored;
 pub mod run;
+pub mod serve;
 pub mod settings;
 pub mod status;
 pub mod stores;

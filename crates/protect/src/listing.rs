@@ -1,6 +1,6 @@
 //! ProtectedVolumeReplicationGroupList: which groups a store has records of, read once when it is asked for.
 
-use crate::effects::{guard, store};
+use crate::effects::store;
 use crate::ledger::Ledger;
 use crate::settings::{CONFIG_MAP, Config};
 use crate::view::Setup;
@@ -81,7 +81,7 @@ impl Controller for Listings {
         let items = self.ledger.groups(&store).await.map_err(|error| failed(error.to_string()))?;
         let sample_time = Some(Time(whole_seconds(self.clock.now())));
         let status = ProtectedVolumeReplicationGroupListStatus { sample_time, items };
-        let patch = json!({ "metadata": guard(&*list), "status": status });
+        let patch = json!({ "metadata": list.guard(), "status": status });
         self.lists.patch_status(key, &Patch::Merge(patch)).await.map(drop)
     }
 

@@ -1,9 +1,12 @@
 //! What a recorded volume or claim looks like where it is restored, and which volumes are ours to take up again.
 
 use crate::words::Words as _;
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::core::v1::{
+    NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PersistentVolume, PersistentVolumeClaim,
+    VolumeNodeAffinity,
+};
 use k8s_openapi::api::storage::v1::StorageClass;
-use lifeboat_api::annotations;
+use lifeboat_api::{annotations, labels};
 use lifeboat_records::restored::{self, Sharing};
 use std::collections::BTreeMap;
 
@@ -13,6 +16,30 @@ type Notes = BTreeMap<String, String>;
 pub fn volume(recorded: &PersistentVolume, class: Option<&StorageClass>, shared: bool) -> PersistentVolume {
     let sharing = if shared { Sharing::Shared } else { Sharing::Copied };
     restored::volume(recorded.clone(), class, sharing)
+}
+
+/// Whether a volume is on the disks of one node, so that only pods there can use it.
+pub fn is_local(volume: &PersistentVolume) -> bool {
+    let affinity = volume.spec.as_ref().and_then(|spec| spec.node_affinity.as_ref()?.required.as_ref());
+    let terms = affinity.into_iter().flat_map(|required| &required.node_selector_terms);
+    let mut asked = terms.flat_map(|term| term.match_expressions.iter().flatten());
+    asked.any(|one| one.key == labels::TOPOLOGY_NODE)
+}
+
+/// Ties a volume to the node that has it, under the handle that it has there.
+pub fn put(volume: &mut PersistentVolume, handle: &str, node: &str) {
+    let Some(spec) = &mut volume.spec else { return };
+    if let Some(csi) = &mut spec.csi {
+        csi.volume_handle = handle.to_owned();
+    }
+    let here = NodeSelectorRequirement {
+        key: labels::TOPOLOGY_NODE.to_owned(),
+        operator: "In".to_owned(),
+        values: Some(vec![node.to_owned()]),
+    };
+    let term = NodeSelectorTerm { match_expressions: Some(vec![here]), match_fields: None };
+    let required = Some(NodeSelector { node_selector_terms: vec![term] });
+    spec.node_affinity = Some(VolumeNodeAffinity { required });
 }
 
 /// A claim as it is made here, bound to its volume by name.

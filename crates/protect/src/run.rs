@@ -1,25 +1,29 @@
-//! Puts the controllers on an engine, says what wakes them, and runs the clerk beside them. Kinds that the cluster lacks are not watched; when
-//! one comes or goes, everything is set up anew.
+//! Puts the controllers on an engine, says what wakes them, and runs beside them the clerk and whoever waits for keys. Kinds that the cluster
+//! lacks are not watched.
 
 use crate::books::{Clerk, Desk};
+use crate::keys::{KeyWatch, Keys};
 use crate::ledger::Ledger;
 use crate::listing::Listings;
 use crate::mishaps::Mishaps;
+pub use crate::serve::{kinds, kinds_changed, serve};
 use crate::settings::CONFIG_MAP;
 use crate::survey::Surveys;
 use crate::triggers;
-use crate::view::{Groups, Setup, Watched, claim_of, claims_of, clues, clues_of};
-use crate::words::Words as _;
+use crate::view::{Groups, Setup, Watched, claim_of, claims_of, clues, clues_of, handle_of};
+use crate::words::{GroupWords as _, OwnedWords as _, Words as _};
 use crate::world::Kinds;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::{StorageClass, VolumeAttachment};
 use kube::Resource;
+use lifeboat_api::conditions::vrg as words;
 use lifeboat_api::ramen::{DRClusterConfig, ProtectedVolumeReplicationGroupList, VolumeReplicationGroup};
 use lifeboat_api::replication::{self, VolumeReplicationClass};
-use lifeboat_api::snapshot::{self, VolumeSnapshot, VolumeSnapshotClass};
-use lifeboat_api::{csiaddons, multicluster, ramen, volsync};
+use lifeboat_api::snapshot::{VolumeSnapshot, VolumeSnapshotClass};
+use lifeboat_api::topolvm::LogicalVolume;
+use lifeboat_api::{csiaddons, volsync};
+use lifeboat_engine::conditions::holds;
 use lifeboat_engine::{Change, Clock, Engine, ObjectKey, Objects, Selection, Settings, Wiring};
-use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -27,13 +31,12 @@ use std::time::Duration;
 
 /// The name that events and writes carry.
 pub const NAME: &str = "lifeboat-protector";
-/// How often it is looked whether kinds have come or gone.
-const KINDS_EVERY: Duration = Duration::from_secs(30);
 
 /// Everything that protects applications on one cluster, ready to run.
 pub struct Protector {
     engine: Engine,
     clerk: Clerk,
+    missing: KeyWatch,
     wiring: Wiring<ObjectKey>,
 }
 
@@ -56,6 +59,7 @@ fn watched(engine: &mut Engine, client: &kube::Client, kinds: Kinds, setup: &Set
     let sources = watch::<volsync::ReplicationSource>(engine, client, kinds.volsync);
     let destinations = watch::<volsync::ReplicationDestination>(engine, client, kinds.volsync);
     let images = watch::<VolumeSnapshot>(engine, client, kinds.snapshots);
+    let logical = watch::<LogicalVolume>(engine, client, kinds.local);
     let of_config =
         Selection::namespace(setup.namespace.clone()).fields(format!("metadata.name={CONFIG_MAP}"));
     Watched {
@@ -74,6 +78,7 @@ fn watched(engine: &mut Engine, client: &kube::Client, kinds: Kinds, setup: &Set
         destinations_by_owner: destinations.index(|one: &volsync::ReplicationDestination| one.owner()),
         images_by_owner: images.index(|one: &VolumeSnapshot| one.owner()),
         exports: watch(engine, client, kinds.exports),
+        logical_by_handle: logical.index(handle_of),
         config: engine.objects::<ConfigMap>(of_config),
         groups,
         claims,
@@ -84,6 +89,7 @@ fn watched(engine: &mut Engine, client: &kube::Client, kinds: Kinds, setup: &Set
         sources,
         destinations,
         images,
+        logical,
     }
 }
 
@@ -103,13 +109,14 @@ pub fn protector(
     let watched = watched(&mut engine, &client, kinds, &setup);
     around(&mut engine, &client, kinds, &watched, ledger.clone(), &setup, &clock);
     let (desk, clerk) = Desk::new(ledger, clock.clone());
+    let (keys, missing) = Keys::new(client.clone());
     let controller = Groups {
         watched: watched.clone(),
         setup,
         kinds,
         desk,
         mishaps: Mishaps::default(),
-        keys: Mutex::default(),
+        keys,
         client,
         clock,
         recorder: engine.recorder(),
@@ -117,7 +124,7 @@ pub fn protector(
     let wiring = engine.controller_with(controller, Settings { gather: GATHER, ..settings });
     let wiring = by_members(wiring, &watched);
     let wiring = by_surroundings(wiring, &watched);
-    Protector { engine, clerk, wiring }
+    Protector { engine, clerk, missing, wiring }
 }
 
 /// The controllers that stand around the groups: the survey of this cluster, and lists of what stores hold. Not beside a protector of one
@@ -144,12 +151,19 @@ fn around(
         replication_classes: watched.replication_classes.clone(),
         group_classes: group_classes.clone(),
         fences: fences.clone(),
+        config: watched.config.clone(),
+        ledger: ledger.clone(),
+        setup: setup.clone(),
+        client: client.clone(),
+        clock: clock.clone(),
+        tried: parking_lot::Mutex::default(),
     };
     let every = |configs: &Objects<DRClusterConfig>| {
         let configs = configs.clone();
         move || configs.all().iter().map(|one| ObjectKey::of(&**one)).collect::<Vec<_>>()
     };
-    let (a, b, c, d, e, f) = (
+    let (a, b, c, d, e, f, g) = (
+        every(&configs),
         every(&configs),
         every(&configs),
         every(&configs),
@@ -166,7 +180,8 @@ fn around(
         .woken_by(&watched.snapshot_classes, move |_: &Change<VolumeSnapshotClass>| c())
         .woken_by(&watched.replication_classes, move |_: &Change<VolumeReplicationClass>| d())
         .woken_by(&group_classes, move |_: &Change<replication::VolumeGroupReplicationClass>| e())
-        .woken_by(&fences, move |_: &Change<csiaddons::NetworkFenceClass>| f());
+        .woken_by(&fences, move |_: &Change<csiaddons::NetworkFenceClass>| f())
+        .woken_by(&watched.config, move |_: &Change<ConfigMap>| g());
     let lists = engine.objects::<ProtectedVolumeReplicationGroupList>(Selection::all());
     let listings = Listings {
         lists: lists.clone(),
@@ -258,6 +273,25 @@ fn by_surroundings(wiring: Wiring<ObjectKey>, watched: &Watched) -> Wiring<Objec
         .woken_by(&watched.replication_classes, all(watched))
         .woken_by(&watched.snapshot_classes, all(watched))
         .woken_by(&watched.config, all(watched))
+        .woken_by(&watched.logical, restoring(watched))
+}
+
+/// Groups that have not got back yet what was recorded: a volume that came to a node may be what they wait for.
+fn restoring(watched: &Watched) -> impl Fn(&Change<LogicalVolume>) -> Vec<ObjectKey> + Send + Sync + 'static {
+    let seen = watched.clone();
+    move |change| {
+        let before = change.old.as_ref().map(|one| handle_of(one));
+        if before.is_some() && before == change.new.as_ref().map(|one| handle_of(one)) {
+            return Vec::new();
+        }
+        let waits = |group: &Arc<VolumeReplicationGroup>| {
+            let conditions = group.status.as_ref().map_or(&[][..], |status| &status.conditions);
+            group.wants_primary()
+                && !holds(conditions, words::TYPE_CLUSTER_DATA_READY, group.metadata.generation)
+        };
+        let groups = seen.groups.all();
+        groups.iter().filter(|group| waits(group)).map(|group| ObjectKey::of(&**group)).collect()
+    }
 }
 
 /// Every group.
@@ -274,43 +308,13 @@ impl Protector {
 
     /// Runs until told to stop.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
-        let Self { engine, clerk, wiring } = self;
+        let Self { engine, clerk, missing, wiring } = self;
         tokio::select! {
             biased;
             // First, so that no amount of deciding keeps answers waiting.
             () = clerk.run(|key| wiring.wake(key)) => {}
+            () = missing.run(|key| wiring.wake(key)) => {}
             () = engine.run(stop) => {}
-        }
-    }
-}
-
-/// Which optional kinds a cluster has at this moment.
-pub async fn kinds(client: &kube::Client) -> Result<Kinds, kube::Error> {
-    let group = async |version: &str, kind: &str| match client.list_api_group_resources(version).await {
-        Ok(listed) => Ok(listed.resources.iter().any(|resource| resource.kind == kind)),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
-        Err(error) => Err(error),
-    };
-    let version = |group: &str, version: &str| format!("{group}/{version}");
-    Ok(Kinds {
-        replication: group(&version(replication::GROUP, "v1alpha1"), "VolumeReplication").await?,
-        group_replication: group(&version(replication::GROUP, "v1alpha1"), "VolumeGroupReplicationClass")
-            .await?,
-        volsync: group(&version(volsync::GROUP, "v1alpha1"), "ReplicationSource").await?,
-        snapshots: group(&version(snapshot::GROUP, "v1"), "VolumeSnapshot").await?,
-        exports: group(&version(multicluster::GROUP, "v1alpha1"), "ServiceExport").await?,
-        fences: group(&version(csiaddons::GROUP, "v1alpha1"), "NetworkFenceClass").await?,
-        surveys: group(&version(ramen::GROUP, "v1alpha1"), "DRClusterConfig").await?,
-    })
-}
-
-/// Returns when the cluster has other kinds than these.
-pub async fn kinds_changed(client: &kube::Client, known: Kinds) {
-    loop {
-        tokio::time::sleep(KINDS_EVERY).await;
-        // A server that cannot be asked has not changed.
-        if kinds(client).await.is_ok_and(|now| now != known) {
-            return;
         }
     }
 }

@@ -2,48 +2,13 @@
 //! cannot be read is one bad profile, and no reason to forget the others.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use serde::Deserialize;
+use lifeboat_api::ramen::config::StoreProfiles;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Name of the ConfigMap.
-pub const CONFIG_MAP: &str = "ramen-dr-cluster-operator-config";
-/// Its key.
-pub const CONFIG_KEY: &str = "ramen_manager_config.yaml";
-
-/// Where a store is.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct Profile {
-    /// The name that groups use.
-    #[serde(rename = "s3ProfileName")]
-    pub name: String,
-    /// The bucket.
-    #[serde(rename = "s3Bucket")]
-    pub bucket: String,
-    /// The end point.
-    #[serde(rename = "s3CompatibleEndpoint")]
-    pub endpoint: String,
-    /// The region.
-    #[serde(rename = "s3Region")]
-    pub region: String,
-    /// The Secret with the keys.
-    #[serde(rename = "s3SecretRef")]
-    pub secret: SecretRef,
-    /// Certificates to trust, as base64 of PEM.
-    #[serde(rename = "caCertificates")]
-    pub ca_certificates: Option<String>,
-}
-
-/// Names a Secret.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct SecretRef {
-    /// Its name.
-    pub name: String,
-    /// Its namespace; the operator's where absent.
-    pub namespace: String,
-}
+pub use lifeboat_api::ramen::config::{
+    CLUSTER_CONFIG_MAP as CONFIG_MAP, CONFIG_KEY, StoreProfile as Profile,
+};
 
 /// How destinations publish what they received.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -99,18 +64,8 @@ impl Config {
     }
 
     fn read(&mut self, value: &Value) {
-        let listed = value.get("s3StoreProfiles").and_then(Value::as_array);
-        for (place, entry) in listed.into_iter().flatten().enumerate() {
-            let named = entry.get("s3ProfileName").and_then(Value::as_str);
-            let name = named.map_or_else(|| format!("entry {}", place + 1), str::to_owned);
-            match Profile::deserialize(entry) {
-                Ok(profile) if profile.bucket.is_empty() || profile.name.is_empty() => {
-                    self.bad_profiles.insert(name, "it names no bucket".to_owned());
-                }
-                Ok(profile) => drop(self.profiles.insert(name, profile)),
-                Err(error) => drop(self.bad_profiles.insert(name, error.to_string())),
-            }
-        }
+        let stores = StoreProfiles::of(value);
+        (self.profiles, self.bad_profiles) = (stores.good, stores.bad);
         let volsync = value.get("volSync");
         let text = |key: &str| volsync.and_then(|volsync| volsync.get(key)).and_then(Value::as_str);
         self.volsync_disabled =

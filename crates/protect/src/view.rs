@@ -1,21 +1,22 @@
 //! Looks: puts the world of a group together from the caches, through indexes.
 
 use crate::books::Desk;
+use crate::keys::Keys;
 use crate::mishaps::Mishaps;
 use crate::settings::{CONFIG_MAP, Config};
 use crate::triggers::is_using;
-use crate::words::{ClaimWords as _, GroupWords as _, VolumeWords as _, Words as _};
-use crate::world::{Claim, Kinds, MoverKey, World};
+use crate::words::{ClaimWords as _, GroupWords as _, OwnedWords as _, VolumeWords as _, Words as _};
+use crate::world::{Claim, Kinds, World};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::{StorageClass, VolumeAttachment};
-use lifeboat_api::labels;
 use lifeboat_api::multicluster::ServiceExport;
 use lifeboat_api::ramen::VolumeReplicationGroup;
 use lifeboat_api::replication::{VolumeReplication, VolumeReplicationClass};
 use lifeboat_api::snapshot::{VolumeSnapshot, VolumeSnapshotClass};
+use lifeboat_api::topolvm::LogicalVolume;
 use lifeboat_api::volsync::{ReplicationDestination, ReplicationSource};
+use lifeboat_api::{annotations, labels};
 use lifeboat_engine::{Clock, Index, ObjectKey, Objects, Recorder, Trouble};
-use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -78,6 +79,8 @@ pub struct Watched {
     pub(crate) images: Objects<VolumeSnapshot>,
     pub(crate) images_by_owner: Index<ObjectKey, VolumeSnapshot>,
     pub(crate) exports: Objects<ServiceExport>,
+    pub(crate) logical: Objects<LogicalVolume>,
+    pub(crate) logical_by_handle: Index<String, LogicalVolume>,
     pub(crate) config: Objects<ConfigMap>,
 }
 
@@ -88,7 +91,7 @@ pub struct Groups {
     pub(crate) kinds: Kinds,
     pub(crate) desk: Desk,
     pub(crate) mishaps: Mishaps,
-    pub(crate) keys: Mutex<BTreeMap<ObjectKey, MoverKey>>,
+    pub(crate) keys: Keys,
     pub(crate) client: kube::Client,
     pub(crate) clock: Clock,
     pub(crate) recorder: Recorder,
@@ -179,6 +182,7 @@ impl Groups {
             kinds: self.kinds,
             named: BTreeMap::new(),
             volumes: BTreeMap::new(),
+            places: BTreeMap::new(),
             classes: by_name(seen.classes.all()),
             replication_classes: seen.replication_classes.all(),
             snapshot_classes: seen.snapshot_classes.all(),
@@ -192,7 +196,7 @@ impl Groups {
                 .iter()
                 .map(|one| one.name().to_owned())
                 .collect(),
-            mover_key: self.keys.lock().get(key).copied().unwrap_or(MoverKey::Unknown),
+            mover_key: self.keys.of(key),
             stores: books.stores(key),
             mishaps: self.mishaps.of(key),
             trouble: trouble.cloned(),
@@ -218,6 +222,11 @@ impl Groups {
         {
             asked.extend(record.claims.iter().map(|claim| claim.name().to_owned()));
             volumes.extend(record.volumes.iter().map(|volume| volume.name().to_owned()));
+            for handle in record.volumes.iter().flat_map(handles) {
+                let found = seen.logical_by_handle.get(&handle);
+                let place = found.into_iter().find(|one| !one.is_going());
+                world.places.extend(place.map(|one| (handle, one.spec.node_name.clone())));
+            }
         }
         for name in asked.difference(&names) {
             let key = ObjectKey::new(space.clone(), name.clone());
@@ -260,4 +269,16 @@ fn by_name<K: kube::Resource>(all: Vec<Arc<K>>) -> BTreeMap<String, Arc<K>> {
 /// What a volume is found by: the claim that it is for.
 pub(crate) fn claim_of(volume: &PersistentVolume) -> Option<ObjectKey> {
     volume.claim_key()
+}
+
+/// The handles by which a recorded volume may be known here: its own, and the one that it has at the peer.
+fn handles(volume: &PersistentVolume) -> Vec<String> {
+    let own = volume.handle().map(|(_, handle)| handle.to_owned());
+    own.into_iter().chain(volume.note(annotations::DESTINATION_VOLUME_HANDLE).map(str::to_owned)).collect()
+}
+
+/// What a volume on a node's disks is called by those who use it.
+pub(crate) fn handle_of(volume: &LogicalVolume) -> Vec<String> {
+    let told = volume.status.as_ref().and_then(|status| status.volume_id.clone());
+    [volume.uid().to_owned()].into_iter().chain(told).filter(|handle| !handle.is_empty()).collect()
 }

@@ -60,6 +60,10 @@ pub enum Wait {
     Removing(String),
     /// Something failed and will be tried again.
     Failed(String),
+    /// The newest complete copy of a claim is older than was agreed.
+    Late(String),
+    /// All is well, and copies are in time; whether the next ones are is looked at when they are due.
+    InTime,
 }
 
 impl fmt::Display for Wait {
@@ -78,7 +82,9 @@ impl fmt::Display for Wait {
             | Self::Failed(why)
             | Self::WritingStore(why)
             | Self::StoreFailed(why)
+            | Self::Late(why)
             | Self::Foreign(why) => f.write_str(why),
+            Self::InTime => f.write_str("nothing but the next copies"),
             Self::EpochUnreadable(text) => {
                 write!(f, "the epoch {text:?} is no whole number above zero: correct the annotation")
             }
@@ -123,6 +129,7 @@ impl Why for Wait {
             | Self::StoreFailed(_)
             | Self::Conflict(_)
             | Self::Foreign(_)
+            | Self::Late(_)
             | Self::CannotRestore(_) => Some(Level::Warning),
             _ => None,
         }
@@ -144,7 +151,7 @@ impl Wait {
             | Self::StoresUnreachable(_)
             | Self::StoreFailed(_)
             | Self::Failed(_) => 3,
-            Self::InUse(_) | Self::NotDeleted | Self::KeyMissing(_) => 2,
+            Self::InUse(_) | Self::NotDeleted | Self::KeyMissing(_) | Self::Late(_) => 2,
             _ => 1,
         }
     }

@@ -1,53 +1,24 @@
 //! Reading groups, claims, volumes and what belongs to them without saying `Option` at every step.
 
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Resource;
 use lifeboat_api::ramen::{DRAction, ReplicationState, VolumeReplicationGroup};
 use lifeboat_api::{annotations, labels};
 use lifeboat_engine::ObjectKey;
+pub use lifeboat_engine::Words;
 use lifeboat_schema::quantity::Quantity;
 use lifeboat_schema::selector;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// What is asked of any object all the time.
-pub trait Words: Resource {
-    /// Its name.
-    fn name(&self) -> &str {
-        self.meta().name.as_deref().unwrap_or_default()
-    }
-    /// Its namespace, empty where it has none.
-    fn space(&self) -> &str {
-        self.meta().namespace.as_deref().unwrap_or_default()
-    }
-    /// Its UID.
-    fn uid(&self) -> &str {
-        self.meta().uid.as_deref().unwrap_or_default()
-    }
-    /// An annotation.
-    fn note(&self, key: &str) -> Option<&str> {
-        self.meta().annotations.as_ref()?.get(key).map(String::as_str)
-    }
-    /// A label.
-    fn label(&self, key: &str) -> Option<&str> {
-        self.meta().labels.as_ref()?.get(key).map(String::as_str)
-    }
-    /// Whether a finalizer is on it.
-    fn has_finalizer(&self, name: &str) -> bool {
-        self.meta().finalizers.iter().flatten().any(|finalizer| finalizer == name)
-    }
-    /// Whether it is being deleted.
-    fn is_going(&self) -> bool {
-        self.meta().deletion_timestamp.is_some()
-    }
+/// What is asked of any object that may belong to a group.
+pub trait OwnedWords: Resource {
     /// The group that its owner labels name, where they do.
     fn owner(&self) -> Option<ObjectKey> {
-        let pair = |namespace: &str, name: &str| {
-            Some(ObjectKey::new(self.label(namespace)?.to_owned(), self.label(name)?.to_owned()))
-        };
-        pair(labels::OWNER_NAMESPACE_NAME, labels::OWNER_NAME)
-            .or_else(|| pair(labels::VRG_OWNER_NAMESPACE, labels::VRG_OWNER))
+        let (namespace, name) = labels::group(self.meta().labels.as_ref()?)?;
+        Some(ObjectKey::new(namespace, name))
     }
     /// Whether its owner labels name this group.
     fn is_owned_by(&self, group: &ObjectKey) -> bool {
@@ -55,7 +26,7 @@ pub trait Words: Resource {
     }
 }
 
-impl<K: Resource> Words for K {}
+impl<K: Resource> OwnedWords for K {}
 
 /// What is asked of a group.
 pub trait GroupWords {
@@ -247,6 +218,19 @@ pub fn mover_labels(group: &ObjectKey) -> BTreeMap<String, String> {
     all.insert(labels::VRG_OWNER.to_owned(), group.name.clone());
     all.insert(labels::VRG_OWNER_NAMESPACE.to_owned(), group.namespace.clone());
     all
+}
+
+/// How long an interval of the policy is.
+pub fn interval(text: &str) -> Option<SignedDuration> {
+    let unit = text.chars().next_back()?;
+    let number: i64 = text.get(..text.len() - unit.len_utf8())?.parse().ok().filter(|n| *n > 0)?;
+    let minutes = match unit {
+        'm' | 'M' => Some(number),
+        'h' | 'H' => number.checked_mul(60),
+        'd' | 'D' => number.checked_mul(24 * 60),
+        _ => None,
+    };
+    minutes.filter(|minutes| *minutes <= i64::from(u32::MAX)).map(SignedDuration::from_mins)
 }
 
 /// An interval of the policy as a cron schedule, spread as evenly as cron can: a divisor of the hour or the day that is not longer

@@ -1,6 +1,7 @@
 //! Observe: all that a decision about a group needs, as it stands in the caches. No judgement here.
 
 use crate::books::{ReadState, StoreState};
+pub use crate::keys::MoverKey;
 use crate::mishaps::Mishap;
 use crate::settings::Config;
 use crate::words::{ClaimWords as _, GroupWords as _, Words as _};
@@ -32,6 +33,8 @@ pub struct Kinds {
     pub group_replication: bool,
     /// DRClusterConfig and ProtectedVolumeReplicationGroupList.
     pub surveys: bool,
+    /// LogicalVolume: volumes that are on the disks of one node.
+    pub local: bool,
 }
 
 impl Kinds {
@@ -44,18 +47,8 @@ impl Kinds {
         fences: true,
         group_replication: true,
         surveys: true,
+        local: true,
     };
-}
-
-/// What is known about the key that the movers of a group share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MoverKey {
-    /// Nobody has looked.
-    Unknown,
-    /// It was not there; looking again is worth it at this time.
-    Missing(jiff::Timestamp),
-    /// It is there.
-    There,
 }
 
 /// A claim that a group selects or owns.
@@ -127,6 +120,8 @@ pub struct World {
     pub stores: BTreeMap<String, StoreState>,
     /// What was read from the stores.
     pub read: ReadState,
+    /// Nodes that have the volumes of a record, by handle, as the storage of this cluster tells.
+    pub places: BTreeMap<String, String>,
     /// What went wrong with single claims.
     pub mishaps: BTreeMap<String, Mishap>,
     /// The last failure of the group as a whole.

@@ -136,6 +136,12 @@ fn choose(
     class: &StorageClass,
     also: impl Fn(&VolumeReplicationClass) -> bool,
 ) -> Result<VolumeReplicationClass, Wait> {
+    if !world.kinds.replication {
+        return Err(Wait::Unsupported(
+            "the cluster has no VolumeReplication: install the definitions of replication.storage.openshift.io"
+                .to_owned(),
+        ));
+    }
     let interval = world.group.spec.async_.as_ref().map(|mode| mode.scheduling_interval.as_str());
     let fits = |candidate: &&VolumeReplicationClass| {
         let said = candidate.spec.parameters.get(annotations::parameters::SCHEDULING_INTERVAL);

@@ -6,7 +6,7 @@ use crate::decide::replicated::foreign;
 use crate::decide::{Effect, classify::Way, epoch, undo};
 use crate::status;
 use crate::why::Wait;
-use crate::words::{ClaimWords as _, GroupWords as _, Words as _, cron};
+use crate::words::{ClaimWords as _, GroupWords as _, OwnedWords as _, Words as _, cron};
 use crate::world::{Claim, MoverKey, World};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -71,7 +71,7 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, way: &Way)
         );
         return (false, false);
     }
-    if let Some(why) = key(world, now, plan) {
+    if let Some(why) = key(world, plan) {
         return failed(plan, why);
     }
     let address = match address(world, name) {
@@ -124,17 +124,12 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, way: &Way)
 }
 
 /// Why there is no key yet, where there is none; it is looked for.
-pub fn key(world: &World, now: Timestamp, plan: &mut Plan) -> Option<Wait> {
-    let look = match world.mover_key {
+pub fn key(world: &World, plan: &mut Plan) -> Option<Wait> {
+    match world.mover_key {
         MoverKey::There => return None,
-        MoverKey::Unknown => true,
-        MoverKey::Missing(again) => {
-            plan.look_at(again);
-            again <= now
-        }
-    };
-    if look && !plan.effects.contains(&Effect::FindKey) {
-        plan.effects.push(Effect::FindKey);
+        MoverKey::Unknown if !plan.effects.contains(&Effect::FindKey) => plan.effects.push(Effect::FindKey),
+        // Whoever waits for it wakes the group.
+        MoverKey::Unknown | MoverKey::Missing => {}
     }
     Some(Wait::KeyMissing(world.key_secret()))
 }

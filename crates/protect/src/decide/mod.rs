@@ -4,8 +4,10 @@ pub mod classify;
 pub mod copied;
 pub mod demote;
 pub mod epoch;
+pub mod late;
 pub mod plan;
 pub mod receive;
+pub mod received;
 pub mod records;
 pub mod remove;
 pub mod replicated;
@@ -256,8 +258,9 @@ fn primary(world: &World, now: Timestamp, plan: &mut Plan) -> Option<restore::Ou
     records::keep(world, now, plan, &sorted, &wanted);
     replicated::primary(world, now, plan, &sorted.replicated, &wanted);
     copied::primary(world, now, plan, &sorted.copied);
-    receive::stop_as_primary(world, now, plan);
+    received::stop_as_primary(world, now, plan);
     records::archive(world, now, plan, &sorted, &wanted);
+    late::judge(world, now, plan);
     Some(outcome)
 }
 
@@ -308,10 +311,16 @@ fn conclude(
     mut plan: Plan,
     restored: Option<restore::Outcome>,
 ) -> GroupDecision {
-    if !plan.effects.is_empty() {
+    // A record tells how the group stands, so that is told first; whatever else there is to do changes how it stands.
+    let only_recorded = plan.effects.iter().all(|effect| matches!(effect, Effect::Keep { .. }));
+    if !only_recorded {
         return Decision::act(plan.effects);
     }
+    let effects = std::mem::take(&mut plan.effects);
     let status = Telling::of(world, now).told(&mut plan, restored.as_ref()).done();
+    if !effects.is_empty() {
+        return Decision::act(effects).showing(status);
+    }
     let copies = records::copies(world, now, &status, restored.as_ref());
     if !copies.is_empty() {
         return Decision::act(copies).showing(status);
@@ -326,6 +335,8 @@ pub(crate) fn waiting(plan: Plan) -> GroupDecision {
     match (weightiest, until) {
         (Some(why), Some(until)) => Decision::wait_until(why, until),
         (Some(why), None) => Decision::wait(why),
-        (None, _) => Decision::settled(),
+        // All is well; only the clock can change that.
+        (None, Some(until)) => Decision::wait_until(Wait::InTime, until),
+        (None, None) => Decision::settled(),
     }
 }

@@ -66,6 +66,8 @@ pub struct Verdict {
     pub duration: Option<Duration>,
     /// Bytes it carried.
     pub bytes: Option<i64>,
+    /// Whether that copy is older than was agreed.
+    pub late: bool,
 }
 
 impl Verdict {

@@ -1,5 +1,5 @@
-//! Receivers: set up on a secondary for every claim that the hub names, kept when it names none, and turned into claims when the group becomes
-//! primary. Only a primary that is ready ever removes one.
+//! Receivers: set up on a secondary for every claim that the hub names, and kept when it names none. What becomes of the data when the group
+//! becomes primary is in `received`.
 
 use crate::decide::copied::{key, mover_config};
 use crate::decide::plan::{Path, Plan, Said};
@@ -8,21 +8,20 @@ use crate::decide::{Effect, undo};
 use crate::restored::carried_over;
 use crate::settings::DestinationCopy;
 use crate::why::Wait;
-use crate::words::{ClaimWords as _, GroupWords as _, VolumeWords as _, Words as _, owner_labels, storage};
+use crate::words::{
+    ClaimWords as _, GroupWords as _, OwnedWords as _, VolumeWords as _, Words as _, owner_labels,
+};
 use crate::world::World;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{
-    PersistentVolumeClaim, PersistentVolumeClaimSpec, TypedLocalObjectReference,
-};
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpec};
 use kube::api::ObjectMeta;
+use lifeboat_api::annotations;
 use lifeboat_api::conditions::vrg as words;
-use lifeboat_api::ramen::{DRAction, ProtectedPvc, VrgState};
+use lifeboat_api::ramen::ProtectedPvc;
 use lifeboat_api::volsync::{
     CopyMethod, DestinationVolumeOptions, ReplicationDestination, ReplicationDestinationSpec,
     RsyncTlsDestination,
 };
-use lifeboat_api::{annotations, labels};
 
 /// The claims that the hub wants received, by name.
 pub fn wished(world: &World) -> Vec<&ProtectedPvc> {
@@ -36,7 +35,7 @@ pub fn is_named(world: &World, name: &str) -> bool {
     received || wished(world).into_iter().any(|claim| name_of(claim) == name)
 }
 
-fn name_of(claim: &ProtectedPvc) -> &str {
+pub(super) fn name_of(claim: &ProtectedPvc) -> &str {
     claim.name.as_deref().unwrap_or_default()
 }
 
@@ -45,7 +44,7 @@ pub fn service(name: &str) -> String {
     format!("volsync-rsync-tls-dst-{name}")
 }
 
-fn is_direct(receiver: &ReplicationDestination) -> bool {
+pub(super) fn is_direct(receiver: &ReplicationDestination) -> bool {
     let volume = receiver.spec.rsync_tls.as_ref().map(|tls| &tls.volume);
     volume.is_some_and(|volume| volume.destination_pvc.is_some())
 }
@@ -105,7 +104,7 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, wish: &ProtectedPvc) {
             .to_owned();
         return failed(plan, Wait::Unsupported(why));
     }
-    if let Some(why) = key(world, now, plan) {
+    if let Some(why) = key(world, plan) {
         return failed(plan, why);
     }
     if world.sources.get(name).is_some_and(|source| source.is_owned_by(&world.key())) {
@@ -147,8 +146,18 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, wish: &ProtectedPvc) {
     prune(world, now, plan, name, receiver);
     plan.verdict(name).say(
         words::TYPE_REPLICATION_DESTINATION_SETUP,
-        Said::yes(words::REASON_DESTINATION_INITIALIZED, "the receiver of the claim is set up"),
+        Said::yes(words::REASON_DESTINATION_INITIALIZED, set_up(world)),
     );
+}
+
+/// That a receiver is set up, and what its cluster lacks for a sender of another to find it by name.
+fn set_up(world: &World) -> &'static str {
+    match world.kinds.exports || !world.group.names_reach() {
+        true => "the receiver of the claim is set up",
+        false => {
+            "the receiver of the claim is set up, and not exported: the cluster has no ServiceExport (multicluster.x-k8s.io)"
+        }
+    }
 }
 
 /// Images of this claim that an aborted failover kept, once a newer one of the same claim is complete. Never another claim's.
@@ -205,7 +214,7 @@ fn landing(world: &World, now: Timestamp, plan: &mut Plan, wish: &ProtectedPvc) 
     undo::protect(world, now, plan, claim, Path::Copied)
 }
 
-fn empty_claim(world: &World, wish: &ProtectedPvc) -> PersistentVolumeClaim {
+pub(super) fn empty_claim(world: &World, wish: &ProtectedPvc) -> PersistentVolumeClaim {
     let mut all = wish.labels.clone();
     all.extend(owner_labels(&world.key()));
     PersistentVolumeClaim {
@@ -271,176 +280,4 @@ fn spec(world: &World, wish: &ProtectedPvc, direct: bool, paused: bool) -> Repli
 
 fn matches(has: &ReplicationDestinationSpec, wanted: &ReplicationDestinationSpec) -> bool {
     has.rsync_tls == wanted.rsync_tls && has.paused == wanted.paused && has.trigger == wanted.trigger
-}
-
-/// Makes claims of what was received; says how many there are.
-pub fn claims_from_images(world: &World, now: Timestamp, plan: &mut Plan) -> usize {
-    let wishes = wished(world);
-    let lonely: Vec<&str> = world
-        .destinations
-        .values()
-        .filter(|receiver| receiver.is_owned_by(&world.key()) && world.claim(receiver.name()).is_none())
-        .map(|receiver| receiver.name())
-        .collect();
-    if wishes.is_empty() && !lonely.is_empty() && world.group.action().is_some() {
-        plan.wait(Wait::CannotRestore(format!(
-            "volSync.rdSpec is empty, yet data was received here for {}: name the claims that shall be restored",
-            lonely.join(", ")
-        )));
-    }
-    for wish in &wishes {
-        let name = name_of(wish);
-        let said = match from_image(world, wish) {
-            Ok(None) => Said::yes(words::REASON_RESTORED, "the claim is restored from the newest image"),
-            Ok(Some(effect)) => {
-                plan.act_for(world, now, name, effect);
-                Said::no(words::REASON_PROGRESSING, "the claim is being restored")
-            }
-            Err(why) => {
-                let said = Said::no(words::REASON_ERROR, why.to_string());
-                plan.wait_for(name, why);
-                said
-            }
-        };
-        plan.verdict(name).copied = true;
-        plan.verdict(name).say(words::TYPE_PVS_RESTORED, said);
-    }
-    wishes.len()
-}
-
-fn from_image(world: &World, wish: &ProtectedPvc) -> Result<Option<Effect>, Wait> {
-    let name = name_of(wish);
-    let claim = world.claim(name);
-    let Some(receiver) = world.destinations.get(name) else {
-        // It was turned into a claim before, and the receiver removed since.
-        let restored = claim.is_some_and(|claim| {
-            !claim.claim.is_going() && (claim.claim.note(annotations::RESTORE).is_some() || claim.is_copied())
-        });
-        let why = || {
-            Wait::CannotRestore(format!("nothing was received for the claim {name}: there is no receiver"))
-        };
-        return restored.then_some(None).ok_or_else(why);
-    };
-    if let Some(why) = foreign(world, &**receiver, "ReplicationDestination", name) {
-        return Err(why);
-    }
-    let image = receiver.status.as_ref().and_then(|status| status.latest_image.as_ref());
-    let image = image
-        .filter(|image| image.kind == "VolumeSnapshot")
-        .ok_or_else(|| Wait::CannotRestore(format!("the receiver of {name} has no complete image yet")))?;
-    let snapshot = world
-        .images
-        .get(&image.name)
-        .ok_or_else(|| Wait::CannotRestore(format!("the image {} of {name} does not exist", image.name)))?;
-    let status = snapshot.status.clone().unwrap_or_default();
-    if status.ready_to_use != Some(true) {
-        return Err(Wait::Restoring(format!("the image {} of {name} is not ready yet", image.name)));
-    }
-    let kept =
-        snapshot.label(labels::VOLSYNC_DO_NOT_DELETE) == Some("true") && snapshot.is_owned_by(&world.key());
-    if !kept {
-        return Ok(Some(Effect::KeepImage { claim: name.to_owned(), image: image.name.clone() }));
-    }
-    if is_direct(receiver) {
-        return direct(world, receiver, wish, &image.name);
-    }
-    let Some(claim) = claim else {
-        return Ok(Some(Effect::MakeClaim {
-            claim: Box::new(filled_claim(world, wish, &image.name, status.restore_size)),
-        }));
-    };
-    if claim.claim.is_going() {
-        return Err(Wait::CannotRestore(format!("an earlier claim {name} is still being deleted")));
-    }
-    let source = claim.claim.spec.as_ref().and_then(|spec| spec.data_source.as_ref());
-    match source.is_some_and(|source| source.name == image.name) {
-        true => Ok(None),
-        false => Err(Wait::CannotRestore(format!(
-            "there is a claim {name} that was not made from the newest image {}: delete it if its data is not wanted",
-            image.name
-        ))),
-    }
-}
-
-/// The claim was written to directly: the receiver is stopped first, and after a failover brought back to its last complete image, for what
-/// came after that may be half a copy.
-fn direct(
-    world: &World,
-    receiver: &ReplicationDestination,
-    wish: &ProtectedPvc,
-    image: &str,
-) -> Result<Option<Effect>, Wait> {
-    let name = name_of(wish);
-    let Some(claim) = world.claim(name) else {
-        return Err(Wait::CannotRestore(format!("the claim {name} that was received into does not exist")));
-    };
-    let back = (world.group.action() == Some(&DRAction::Failover)).then(|| image.to_owned());
-    let done = receiver.note(annotations::ROLLED_BACK_TO);
-    let asked = receiver.note(annotations::ROLL_BACK_TO);
-    if receiver.spec.paused && asked == back.as_deref() {
-        return match back {
-            Some(image) if done != Some(image.as_str()) => {
-                Err(Wait::Restoring(format!("the claim {name} is being brought back to the image {image}")))
-            }
-            _ => Ok(None),
-        };
-    }
-    if !claim.users.is_empty() {
-        return Err(Wait::InUse(claim.users.join(", ")));
-    }
-    let mut spec = receiver.spec.clone();
-    spec.paused = true;
-    Ok(Some(Effect::Receive { claim: name.to_owned(), spec: Box::new(spec), roll_back_to: back }))
-}
-
-fn filled_claim(
-    world: &World,
-    wish: &ProtectedPvc,
-    image: &str,
-    least: Option<Quantity>,
-) -> PersistentVolumeClaim {
-    let mut claim = empty_claim(world, wish);
-    claim
-        .metadata
-        .annotations
-        .get_or_insert_default()
-        .insert(annotations::RESTORE.to_owned(), annotations::RESTORE_VALUE.to_owned());
-    let spec = claim.spec.get_or_insert_default();
-    let source = TypedLocalObjectReference {
-        api_group: Some("snapshot.storage.k8s.io".to_owned()),
-        kind: "VolumeSnapshot".to_owned(),
-        name: image.to_owned(),
-    };
-    spec.data_source = Some(source);
-    let resources = spec.resources.get_or_insert_default();
-    let requests = resources.requests.get_or_insert_default();
-    if let Some(least) = least {
-        let needed = [("storage".to_owned(), least.clone())].into();
-        if storage(Some(&needed)) > storage(Some(requests)) {
-            requests.insert("storage".to_owned(), least);
-        }
-    }
-    claim
-}
-
-/// A primary that is ready removes receivers whose claims it does not have and nobody names any more; those of its own claims go before they
-/// send.
-pub fn stop_as_primary(world: &World, now: Timestamp, plan: &mut Plan) {
-    let ready = world.group.status.as_ref().is_some_and(|status| {
-        status.state == Some(VrgState::Primary)
-            && status.observed_generation == world.group.metadata.generation
-    });
-    if !ready || crate::decide::epoch::superseded(world).is_some() || world.group.in_final_sync() {
-        return;
-    }
-    let named: Vec<&str> =
-        wished(world).iter().map(|wish| wish.name.as_deref().unwrap_or_default()).collect();
-    for receiver in world.destinations.values() {
-        let name = receiver.name();
-        let kept = receiver.label(labels::VOLSYNC_DO_NOT_DELETE) == Some("true") || named.contains(&name);
-        if receiver.is_owned_by(&world.key()) && !kept && !receiver.is_going() && world.claim(name).is_none()
-        {
-            plan.act_for(world, now, name, Effect::StopReceiving { claim: name.to_owned() });
-        }
-    }
 }

@@ -148,7 +148,6 @@ pub fn keep(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>,
         };
         let stores = standings.iter().filter(|entry| usable(entry)).map(|(name, _)| name.clone()).collect();
         plan.effects.push(Effect::Keep { stores, verify: true });
-        return;
     }
     for (name, standing) in standings {
         let state = world.stores.get(&name);

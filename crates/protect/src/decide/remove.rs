@@ -6,7 +6,7 @@ use crate::decide::replicated::{Word, word};
 use crate::decide::{Effect, GroupDecision, demote, epoch, undo, waiting};
 use crate::status::Telling;
 use crate::why::Wait;
-use crate::words::{GroupWords as _, Words as _};
+use crate::words::{GroupWords as _, OwnedWords as _, Words as _};
 use crate::world::{Claim, World};
 use jiff::Timestamp;
 use lifeboat_api::replication::ReplicationState;

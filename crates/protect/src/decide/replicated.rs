@@ -5,7 +5,7 @@ use crate::decide::plan::{Path, Plan, Said};
 use crate::decide::{Effect, classify::Way, records, undo};
 use crate::status;
 use crate::why::Wait;
-use crate::words::{ClaimWords as _, Words as _};
+use crate::words::{ClaimWords as _, OwnedWords as _, Words as _};
 use crate::world::{Claim, World};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

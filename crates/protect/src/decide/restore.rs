@@ -2,7 +2,7 @@
 //! accepted for an application that never ran, and for nobody else.
 
 use crate::decide::plan::{Plan, Said};
-use crate::decide::{Effect, epoch, receive};
+use crate::decide::{Effect, epoch, receive, received};
 use crate::ledger::{Reading, Record, Seen};
 use crate::restored;
 use crate::why::Wait;
@@ -63,7 +63,7 @@ pub fn restore(world: &World, now: Timestamp, plan: &mut Plan) -> Outcome {
         return Outcome::Done(said);
     }
     let before = plan.waits.len();
-    let received = receive::claims_from_images(world, now, plan);
+    let received = received::claims_from_images(world, now, plan);
     let recorded = from_stores(world, now, plan);
     if plan.waits.len() > before || !plan.effects.is_empty() || recorded.is_none() {
         let why = plan.waits.iter().skip(before).map(|(why, _)| why).max_by_key(|why| why.weight());
@@ -213,9 +213,13 @@ fn pair(
     let name = claim.name().to_owned();
     let there = world.claim(&name);
     match world.volumes.get(wanted.name()) {
-        None => return Ok(Some(Effect::MakeVolume { claim: name, volume: Box::new(wanted) })),
+        None => {
+            let wanted = located(world, volume, wanted)?;
+            return Ok(Some(Effect::MakeVolume { claim: name, volume: Box::new(wanted) }));
+        }
         Some(has) => {
-            if !same_storage(has, &wanted) {
+            // Under its own handle it is the very volume that was recorded, for this cluster recorded it.
+            if !same_storage(has, &wanted) && !same_storage(has, volume) {
                 return Err(Wait::CannotRestore(format!(
                     "there is a volume {} with other storage than the recorded one: it is left alone",
                     has.name()
@@ -250,6 +254,29 @@ fn pair(
             "there is a claim {name} with another volume than the recorded one: it is left alone"
         ))),
     }
+}
+
+/// A volume that is on the disks of one node is tied to the node that has it here: pods anywhere else could not use it.
+fn located(
+    world: &World,
+    recorded: &PersistentVolume,
+    mut wanted: PersistentVolume,
+) -> Result<PersistentVolume, Wait> {
+    if world.group.spec.sync.is_some() || !world.kinds.local || !restored::is_local(recorded) {
+        return Ok(wanted);
+    }
+    // Its name at this side is looked for first; under its own it is here where this cluster recorded it.
+    let known = [&wanted, recorded].map(|one| one.handle().map(|(_, handle)| handle.to_owned()));
+    let found = known.iter().flatten().find_map(|handle| Some((handle, world.places.get(handle)?)));
+    let Some((handle, node)) = found else {
+        let handle = known.into_iter().flatten().next().unwrap_or_default();
+        return Err(Wait::Restoring(format!(
+            "no node of this cluster has the volume {handle}, as which {} is known here: its replication has not made it yet",
+            recorded.name()
+        )));
+    };
+    restored::put(&mut wanted, handle, node);
+    Ok(wanted)
 }
 
 fn same_storage(has: &PersistentVolume, wanted: &PersistentVolume) -> bool {

@@ -4,7 +4,7 @@
 use crate::decide::plan::{Path, Plan};
 use crate::decide::{Effect, Sorted};
 use crate::why::Wait;
-use crate::words::{GroupWords as _, VolumeWords as _, Words as _};
+use crate::words::{GroupWords as _, OwnedWords as _, VolumeWords as _, Words as _};
 use crate::world::{Claim, World};
 use jiff::Timestamp;
 use lifeboat_api::annotations;

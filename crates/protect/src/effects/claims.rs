@@ -1,11 +1,11 @@
 //! What is written on claims and volumes. Only what is ours: finalizers, labels and annotations of the group, the reclaim policy with a mark.
 
-use super::{guard, stale};
+use super::stale;
 use crate::decide::plan::Path;
 use crate::decide::records::volume_mark;
 use crate::decide::undo::OLD_OWNERS;
 use crate::view::Groups;
-use crate::words::{VolumeWords as _, Words as _, owner_labels};
+use crate::words::{OwnedWords as _, VolumeWords as _, Words as _, owner_labels};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use kube::api::Patch;
 use lifeboat_api::{annotations, finalizers, labels};
@@ -41,14 +41,14 @@ impl Groups {
         claim: &PersistentVolumeClaim,
         change: impl FnOnce(&mut Value),
     ) -> Result<Arc<PersistentVolumeClaim>, EffectError> {
-        let mut metadata = guard(claim);
+        let mut metadata = claim.guard();
         change(&mut metadata);
         let patch = Patch::Merge(json!({ "metadata": metadata }));
         self.watched.claims.patch(&ObjectKey::of(claim), &patch).await
     }
 
     async fn patch_volume(&self, volume: &PersistentVolume, mut patch: Value) -> Result<(), EffectError> {
-        let mut metadata = guard(volume);
+        let mut metadata = volume.guard();
         if let Some(notes) = patch.get("annotations").cloned() {
             metadata["annotations"] = notes;
             patch.as_object_mut().map(|patch| patch.remove("annotations"));

@@ -19,15 +19,9 @@ use kube::api::Patch;
 use lifeboat_api::conditions::vrg::events;
 use lifeboat_api::finalizers;
 use lifeboat_api::ramen::{VolumeReplicationGroup, VolumeReplicationGroupStatus, VrgState};
-use lifeboat_engine::{Class, Controller, EffectError, Level, ObjectKey, Trouble, variant};
-use serde_json::{Map, Value, json};
+use lifeboat_engine::{Class, Controller, EffectError, Level, ObjectKey, Trouble, difference, variant};
+use serde_json::json;
 use std::sync::Arc;
-
-/// The identity and version that a write is about.
-pub(crate) fn guard(object: &impl kube::Resource) -> Value {
-    let meta = object.meta();
-    json!({ "uid": meta.uid, "resourceVersion": meta.resource_version })
-}
 
 /// The world was not as it was when this was decided.
 pub(crate) fn stale(what: impl Into<String>) -> EffectError {
@@ -49,7 +43,7 @@ impl Groups {
         if on {
             names.push(finalizers::VRG.to_owned());
         }
-        let mut metadata = guard(&*group);
+        let mut metadata = group.guard();
         metadata["finalizers"] = json!(names);
         let left = self.watched.groups.patch(key, &Patch::Merge(json!({ "metadata": metadata }))).await?;
         if left.is_going() && left.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) {
@@ -69,7 +63,7 @@ impl Groups {
         let group = self.group(key)?;
         let known = group.status.as_ref().and_then(|status| status.epoch).unwrap_or(0);
         let patch = json!({
-            "metadata": guard(&*group),
+            "metadata": group.guard(),
             "status": { "epoch": known.max(seen), "primaryEpoch": primary },
         });
         self.watched.groups.patch_status(key, &Patch::Merge(patch)).await.map(drop)
@@ -82,7 +76,7 @@ impl Groups {
             Effect::TakeEpoch(epoch) => self.note_epoch(key, epoch, Some(epoch)).await,
             Effect::YieldEpoch(seen) => self.note_epoch(key, seen, None).await,
             Effect::ReadStores { question } => self.read_stores(key, question).await,
-            Effect::FindKey => self.find_key(key).await,
+            Effect::FindKey => self.keys.find(key).await,
             Effect::Keep { stores, verify } => self.keep(key, stores, verify).await,
             Effect::Erase { store, epoch } => self.erase(key, &store, epoch).await,
             Effect::Protect { claim, path } => self.protect(key, &claim, path).await,
@@ -140,23 +134,6 @@ fn subject_of(effect: &Effect) -> Option<String> {
     }
 }
 
-/// The smallest merge patch that turns one value into another, so that what peers have and we do not know stays.
-pub(crate) fn difference(before: &Value, after: &Value) -> Value {
-    let (Value::Object(before), Value::Object(after)) = (before, after) else { return after.clone() };
-    let mut patch = Map::new();
-    for (key, value) in after {
-        match before.get(key) {
-            Some(known) if known == value => {}
-            Some(known) => drop(patch.insert(key.clone(), difference(known, value))),
-            None => drop(patch.insert(key.clone(), value.clone())),
-        }
-    }
-    for key in before.keys().filter(|key| !after.contains_key(*key)) {
-        patch.insert(key.clone(), Value::Null);
-    }
-    Value::Object(patch)
-}
-
 impl Controller for Groups {
     const NAME: &'static str = "volumereplicationgroups";
     type Key = ObjectKey;
@@ -200,7 +177,7 @@ impl Controller for Groups {
         let shown = world.group.status.clone().unwrap_or_default();
         let before = serde_json::to_value(&shown).map_err(bad)?;
         let after = serde_json::to_value(&status).map_err(bad)?;
-        let patch = json!({ "metadata": guard(&*world.group), "status": difference(&before, &after) });
+        let patch = json!({ "metadata": world.group.guard(), "status": difference(&before, &after) });
         self.watched.groups.patch_status(&world.key(), &Patch::Merge(patch)).await?;
         if status.state != shown.state {
             let told = |reason: &str, note: &str| {
@@ -222,6 +199,6 @@ impl Controller for Groups {
     fn forget(&self, key: &ObjectKey) {
         self.desk.books().forget(key);
         self.mishaps.forget(key);
-        self.keys.lock().remove(key);
+        self.keys.forget(key);
     }
 }

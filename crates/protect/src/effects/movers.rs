@@ -1,12 +1,10 @@
 //! VolumeReplications, senders, receivers and images: made with our labels, changed and deleted only where they carry them.
 
-use super::{difference, guard, stale};
+use super::stale;
 use crate::triggers::is_using;
 use crate::view::{Groups, claims_of, is_mover};
-use crate::words::{ClaimWords as _, Words as _, made_labels, mover_labels};
-use crate::world::{MoverKey, key_secret};
-use jiff::SignedDuration;
-use k8s_openapi::api::core::v1::{Pod, Secret, TypedLocalObjectReference};
+use crate::words::{ClaimWords as _, OwnedWords as _, Words as _, made_labels, mover_labels};
+use k8s_openapi::api::core::v1::{Pod, TypedLocalObjectReference};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Api, ListParams, ObjectMeta, Patch};
@@ -16,15 +14,12 @@ use lifeboat_api::volsync::{
     ReplicationDestination, ReplicationDestinationSpec, ReplicationSource, ReplicationSourceSpec,
 };
 use lifeboat_api::{annotations, labels};
-use lifeboat_engine::{Class, EffectError, ObjectKey, Objects};
+use lifeboat_engine::{Class, EffectError, ObjectKey, Objects, difference};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// How soon a key that is missing is looked for again.
-const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(1);
 
 fn of(group: &ObjectKey, name: &str, labels: BTreeMap<String, String>) -> ObjectMeta {
     ObjectMeta {
@@ -79,7 +74,7 @@ where
     let bad = |error| EffectError::caused(Class::BadInput, "writing a spec down", error);
     let before = serde_json::to_value(before).map_err(bad)?;
     let after = serde_json::to_value(after).map_err(bad)?;
-    let mut metadata = guard(found);
+    let mut metadata = found.guard();
     if let Some(notes) = notes {
         metadata["annotations"] = notes;
     }
@@ -237,7 +232,7 @@ impl Groups {
             self.watched.images.read(&key).await?.ok_or_else(|| stale(format!("the image {key} is gone")))?;
         let mut all = mover_labels(group);
         all.insert(labels::VOLSYNC_DO_NOT_DELETE.to_owned(), "true".to_owned());
-        let mut metadata = guard(&*found);
+        let mut metadata = found.guard();
         metadata["labels"] = json!(all);
         metadata["annotations"] = json!({ annotations::IMAGE_OF: claim });
         self.watched.images.patch(&key, &Patch::Merge(json!({ "metadata": metadata }))).await.map(drop)
@@ -245,22 +240,5 @@ impl Groups {
 
     pub(super) async fn drop_image(&self, group: &ObjectKey, image: &str) -> Result<(), EffectError> {
         end(&self.watched.images, group, image).await
-    }
-
-    pub(super) async fn find_key(&self, group: &ObjectKey) -> Result<(), EffectError> {
-        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &group.namespace);
-        let name = key_secret(&group.name);
-        let found = secrets.get_opt(&name).await;
-        let found =
-            found.map_err(|error| EffectError::api(format!("looking for the secret {name}"), error))?;
-        let known = match found {
-            Some(_) => MoverKey::There,
-            None => {
-                let now = self.clock.now();
-                MoverKey::Missing(now.checked_add(LOOK_AGAIN).unwrap_or(now))
-            }
-        };
-        self.keys.lock().insert(group.clone(), known);
-        Ok(())
     }
 }

@@ -149,7 +149,10 @@ fn replicated_protected(claims: &[(&str, &Verdict)]) -> Said {
     if !failed.is_empty() {
         return Said::no(words::REASON_ERROR, named(&failed, "PVCs are in error"));
     }
-    let open = with(claims, type_, |said| said.is_some_and(|said| said.reason == words::REASON_PROGRESSING));
+    // What is late is told in a word of its own.
+    let in_time: Vec<(&str, &Verdict)> = claims.iter().copied().filter(|(_, one)| !one.late).collect();
+    let open =
+        with(&in_time, type_, |said| said.is_some_and(|said| said.reason == words::REASON_PROGRESSING));
     if !open.is_empty() {
         return Said::no(words::REASON_PROGRESSING, named(&open, "PVCs are progressing"));
     }
@@ -176,4 +179,12 @@ fn copied_protected(claims: &[(&str, &Verdict)], primary: bool) -> Said {
         true => Said::yes(words::REASON_DATA_PROTECTED, "every copied PVC was copied at least once"),
         false => Said::no(words::REASON_PROGRESSING, named(&never, "PVCs wait for their first copy")),
     }
+}
+
+/// Claims whose copies are late, where there are any: what is at the peer is older than was agreed.
+pub fn late(verdicts: Verdicts<'_>) -> Option<Said> {
+    let late: Vec<&str> =
+        verdicts.iter().filter(|(_, verdict)| verdict.late).map(|(name, _)| name.as_str()).collect();
+    let message = "copies at the peer are older than twice the interval";
+    (!late.is_empty()).then(|| Said::no(words::REASON_PROGRESSING, named(&late, message)))
 }

@@ -4,7 +4,7 @@
 mod merge;
 mod told;
 
-pub use merge::{data_protected, data_ready, merge};
+pub use merge::{data_protected, data_ready, late, merge};
 
 use crate::decide::classify::Way;
 use crate::decide::plan::{Plan, Said};

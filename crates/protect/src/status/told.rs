@@ -1,7 +1,7 @@
 //! The parts of a group's status: its claims, its conditions, its counters.
 
 use super::merge::merge;
-use super::{Telling, data_protected, data_ready, held};
+use super::{Telling, data_protected, data_ready, held, late};
 use crate::decide::plan::{Plan, Said, Verdict};
 use crate::decide::records::{self, Standing};
 use crate::decide::restore::Outcome;
@@ -146,7 +146,10 @@ impl Telling<'_> {
             ready = merge(&[ready, Said::no(words::REASON_ERROR, trouble.message.clone())]);
         }
         self.say(words::TYPE_DATA_READY, &ready);
-        self.say(words::TYPE_DATA_PROTECTED, &merge(&[protected.0.clone(), protected.1.clone()]));
+        // What is late is named first, for a hub takes a primary that only replicates for protected. It says nothing about records.
+        let told: Vec<Said> =
+            late(&plan.verdicts).into_iter().chain([protected.0.clone(), protected.1.clone()]).collect();
+        self.say(words::TYPE_DATA_PROTECTED, &merge(&told));
         match restored {
             Some(restored) => {
                 let said = restored.said().clone();

@@ -68,7 +68,7 @@ pub async fn furnish(cluster: &Cluster, mark: &str) {
     let replication: VolumeReplicationClass = serde_json::from_value(json!({
         "apiVersion": "replication.storage.openshift.io/v1alpha1", "kind": "VolumeReplicationClass",
         "metadata": { "name": mark, "labels": { "ramendr.openshift.io/replicationid": "r1", "ramendr.openshift.io/storageid": "s1" } },
-        "spec": { "provisioner": driver(mark), "parameters": { "schedulingInterval": "5m" } },
+        "spec": { "provisioner": driver(mark), "parameters": { "schedulingInterval": "1h" } },
     }))
     .unwrap();
     let api: Api<VolumeReplicationClass> = Api::all(client.clone());
@@ -149,7 +149,7 @@ impl Scene {
                 "pvcSelector": { "matchLabels": { "app": "web" } },
                 "replicationState": role,
                 "s3Profiles": ["east", "west"],
-                "async": { "schedulingInterval": "5m" },
+                "async": { "schedulingInterval": "1h" },
             },
         })
     }

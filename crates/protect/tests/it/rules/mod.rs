@@ -1,8 +1,17 @@
 //! Rules as tables.
 
+mod aging;
+mod classifying;
+mod furniture;
+mod index;
 mod merging;
+mod placing;
 mod reading;
+mod received;
+mod removing;
 mod roles;
+mod secondary;
+mod sending;
 mod switched;
 mod waking;
 
@@ -55,6 +64,7 @@ pub fn world(change: impl FnOnce(&mut Value)) -> World {
         mover_key: MoverKey::Unknown,
         stores: Default::default(),
         read: Default::default(),
+        places: Default::default(),
         mishaps: Default::default(),
         trouble: None,
     }

@@ -181,3 +181,16 @@ fn what_does_not_hold_together_is_refused_and_nothing_is_done() {
         Some("Unsupported"),
     );
 }
+
+#[test]
+fn r7_claims_of_a_status_without_namespaces_get_the_groups() {
+    let mut world = world(|group| {
+        group["spec"]["replicationState"] = json!("secondary");
+        group["status"] =
+            json!({ "epoch": 1, "protectedPVCs": [{ "name": "one", "labels": {}, "annotations": {} }] });
+    });
+    world.claims = vec![seen(claim(|_| {}))];
+    let shown = lifeboat_protect::status::Telling::of(&world, now()).done();
+    assert_eq!(shown.protected_pvcs[0].namespace.as_deref(), Some("app"), "R7");
+    assert_eq!(shown.observed_generation, Some(3), "R7");
+}

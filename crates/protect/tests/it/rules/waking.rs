@@ -90,6 +90,7 @@ fn updates_of_a_claim() {
     check("anything else", same, |c| c["metadata"]["annotations"]["a"] = json!("b"), true);
 }
 
+/// D28, H1.
 #[test]
 fn d28_intervals_become_schedules_that_are_never_slower_than_asked() {
     let check = |interval: &str, schedule: Option<&str>| {

@@ -45,7 +45,7 @@ on_both!(
             tls.address.unwrap(),
             format!("volsync-rsync-tls-dst-one.{}.svc.clusterset.local", scene.mark)
         );
-        assert_eq!(source.spec.trigger.unwrap().schedule.as_deref(), Some("*/5 * * * *"));
+        assert_eq!(source.spec.trigger.unwrap().schedule.as_deref(), Some("0 */1 * * *"));
         let claim = scene.claims.get("one").await.unwrap();
         assert!(has_finalizer(&claim, finalizers::PVC_VOLSYNC) && !has_finalizer(&claim, finalizers::PVC_VR));
         assert!(claim.metadata.owner_references.is_none());
@@ -114,7 +114,7 @@ async fn relocated(scene: &Scene, foreign: bool) {
     scene
         .merge(&scene.groups, "web", json!({"spec": {"prepareForFinalSync": false, "runFinalSync": true}}))
         .await;
-    // D4: nothing is cut while the application still writes.
+    // D4, H7: nothing is cut while the application still writes.
     let group = scene.blocked("web", "InUse").await;
     assert!(!group.status.as_ref().unwrap().final_sync_complete);
     assert!(prepared(&group), "a Ramen hub that finds this gone prepares anew, for ever");
@@ -247,6 +247,7 @@ on_both!(
             })
             .await;
         let claim = scene.bound("one").await;
+        // H5: nobody owns it, so that it outlives its receiver.
         assert!(claim.metadata.owner_references.is_none());
         let kept = |claim: Option<&PersistentVolumeClaim>| {
             claim.is_some_and(|claim| has_finalizer(claim, finalizers::PVC_VOLSYNC))

@@ -1,7 +1,9 @@
 //! Stories, on both clusters.
 
 mod copied;
+mod lacking;
 mod many;
+mod metro;
 mod recovery;
 mod replicated;
 mod roles;

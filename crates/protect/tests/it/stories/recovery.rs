@@ -49,6 +49,7 @@ on_both!(
         assert_eq!(note(&volume, annotations::RESTORE).as_deref(), Some("True"));
         assert_eq!(group.status.unwrap().primary_epoch, Some(8), "one more than the highest seen");
         scene.state("web", "Primary").await;
+        // R5: all of it is back. R10: an upload that fails holds up no replication.
         // D12: the healthy store has it all; the dead one is told of and delays nothing.
         let group = scene.blocked("web", "StoreFailed").await;
         assert_eq!(condition(&group, "ClusterDataProtected").unwrap().reason, "UploadError");
@@ -83,6 +84,7 @@ on_both!(
         scene.stores.put("west", &scene.mark, "web", record(&scene, 3, &["one"]));
         scene.stores.down("west", true);
         scene.group("web", "primary", |_| {}).await;
+        // R9: what cannot be read is not taken for nothing.
         scene.blocked("web", "StoresUnreachable").await;
         assert!(scene.claims.get_opt("one").await.unwrap().is_none());
         scene.stores.down("west", false);

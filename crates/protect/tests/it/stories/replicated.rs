@@ -45,6 +45,7 @@ on_both!(
             for store in ["east", "west"] {
                 let record = scene.stores.record(store, &scene.mark, "web").unwrap();
                 assert_eq!((record.claims.len(), record.volumes.len(), record.epoch), (2, 2, 1));
+                // R15: the group itself is recorded, as lists of groups show it.
                 // The copy follows what is shown, a moment after it (D16).
                 let shown = || async {
                     let group = scene.stores.record(store, &scene.mark, "web").unwrap().group;

@@ -98,6 +98,7 @@ on_both!(
         scene.state("web", "Primary").await;
         scene.state("shop", "Primary").await;
         scene.claim("one").await;
+        // D24: every group that a claim concerns is woken, not the first one found.
         for name in ["web", "shop"] {
             let group = scene.blocked(name, "Conflict").await;
             assert_eq!(condition(&group, "NoClusterDataConflict").unwrap().status, "False");
@@ -220,17 +221,29 @@ on_both!(
 on_both!(
     async fn what_is_not_served_is_said(cluster: &Cluster) {
         let scene = Scene::new(cluster, "unserved").await;
+        // R1: no such role.
         scene.group("odd", "maybe", |_| {}).await;
         let group = scene.says("odd", "DataReady", "False", "Error").await;
         for type_ in ["DataProtected", "ClusterDataReady", "ClusterDataProtected", "HooksReady"] {
             let said = condition(&group, type_).unwrap();
             assert_eq!((said.status.as_str(), said.reason.as_str()), ("Unknown", "Initializing"), "{type_}");
         }
+        // R2: no mode at all.
         scene.group("modeless", "primary", |group| group["spec"]["async"] = json!(null)).await;
         let group = scene.says("modeless", "DataReady", "False", "Error").await;
         assert!(condition(&group, "DataReady").unwrap().message.contains("neither of sync or async"));
+        // D27: trying a failover makes no images that others may own.
         scene.group("tried", "primary", |group| group["spec"]["dryRun"] = json!(true)).await;
         scene.blocked("tried", "Unsupported").await;
+        // D26: addresses are not half rewritten.
+        scene
+            .group("ips", "primary", |group| {
+                group["spec"]["staticIPTranslationSpec"] = json!({"ipTranslations": []});
+                group["spec"]["s3Profiles"] = json!(["NoS3"]);
+            })
+            .await;
+        scene.blocked("ips", "Unsupported").await;
+        // D22, D31: hooks of a recipe are not run, and a recipe without parameters is none that stops us.
         scene
             .group("recipe", "primary", |group| {
                 group["spec"]["kubeObjectProtection"] = json!({"recipeRef": {"name": "r", "namespace": "n"}});
@@ -239,9 +252,58 @@ on_both!(
             .await;
         let group = scene.says("recipe", "ClusterDataProtected", "False", "KubeObjectsCaptureError").await;
         assert!(condition(&group, "ClusterDataProtected").unwrap().message.contains("recipe r"));
-        for name in ["odd", "modeless", "tried", "recipe"] {
+        for name in ["odd", "modeless", "tried", "ips", "recipe"] {
             scene.delete(&scene.groups, name).await;
             scene.gone(&scene.groups, name).await;
         }
+    }
+);
+
+on_both!(
+    async fn r17_a_claim_that_is_bound_later_is_served_then(cluster: &Cluster) {
+        let scene = Scene::new(cluster, "pending").await;
+        // R17: the group first, then the claim, then its volume.
+        scene.group("web", "primary", |_| {}).await;
+        scene.state("web", "Primary").await;
+        scene.claims.create(&Default::default(), &scene.claim_json("one")).await.unwrap();
+        let group = scene.blocked("web", "NotBound").await;
+        assert_eq!(condition(&group, "DataReady").unwrap().reason, "Progressing");
+        assert!(scene.replications.get_opt("one").await.unwrap().is_none());
+        scene.volumes.create(&Default::default(), &scene.volume_json("one")).await.unwrap();
+        let made = |found: Option<&VolumeReplication>| found.is_some();
+        cluster.until(&scene.replications, "one", made).await;
+        scene.state("web", "Primary").await;
+    }
+);
+
+on_both!(
+    async fn d19_what_a_dead_store_missed_is_taken_out_of_it_later(cluster: &Cluster) {
+        let scene = Scene::new(cluster, "missed").await;
+        scene.claim("one").await;
+        scene.claim("two").await;
+        scene.group("web", "primary", |_| {}).await;
+        scene.says("web", "ClusterDataProtected", "True", "Uploaded").await;
+        scene.stores.down("west", true);
+        scene.merge(&scene.claims, "two", json!({"metadata": {"labels": {"app": "other"}}})).await;
+        scene.gone(&scene.replications, "two").await;
+        let recorded = |store: &'static str, wanted: usize| {
+            let stores = scene.stores.clone();
+            let mark = scene.mark.clone();
+            move || {
+                let has = stores.record(store, &mark, "web").map_or(0, |record| record.claims.len());
+                async move {
+                    if has == wanted {
+                        Ok(())
+                    } else {
+                        Err(lifeboat_testbed::NotYet(format!("{has} claims")))
+                    }
+                }
+            }
+        };
+        cluster.eventually("the living store", recorded("east", 1)).await;
+        assert_eq!(scene.stores.record("west", &scene.mark, "web").unwrap().claims.len(), 2);
+        scene.stores.down("west", false);
+        cluster.eventually("the store that was down", recorded("west", 1)).await;
+        scene.says("web", "ClusterDataProtected", "True", "Uploaded").await;
     }
 );

@@ -86,3 +86,120 @@ async fn a_store_tells_which_groups_it_has() {
     assert_eq!(status.items.len(), 1);
     assert_eq!(status.items[0].metadata.name.as_deref(), Some("web"));
 }
+
+fn reachable(config: Option<&DRClusterConfig>) -> Option<(String, String)> {
+    let conditions = &config?.status.as_ref()?.conditions;
+    let found = conditions.iter().find(|one| one.type_ == "Reachable")?;
+    Some((found.status.clone(), found.message.clone()))
+}
+
+/// A store that this cluster cannot use is named, with the reason, and tried again by itself; nothing is written while nothing changes.
+#[tokio::test(start_paused = true)]
+async fn stores_are_tried_from_the_cluster() {
+    let cluster = Cluster::embedded();
+    let stores = Shelves::default();
+    stores.down("west", true);
+    let (_scene, _task) = whole(&cluster, &stores).await;
+    let configs: Api<DRClusterConfig> = Api::all(cluster.client());
+    let config: DRClusterConfig = serde_json::from_value(json!({
+        "apiVersion": "ramendr.openshift.io/v1alpha1", "kind": "DRClusterConfig", "metadata": { "name": "local" },
+        "spec": { "clusterID": "c" },
+    }))
+    .unwrap();
+    configs.create(&PostParams::default(), &config).await.unwrap();
+    let says = |status: &'static str| {
+        move |config: Option<&DRClusterConfig>| reachable(config).is_some_and(|said| said.0 == status)
+    };
+    let told = cluster.until(&configs, "local", says("False")).await.unwrap();
+    let status = told.status.clone().unwrap();
+    assert_eq!(status.store_failures.keys().collect::<Vec<_>>(), ["west"]);
+    assert!(reachable(Some(&told)).unwrap().1.contains("the store west:"), "{status:?}");
+    tokio::time::sleep(std::time::Duration::from_secs(3600)).await;
+    let later = configs.get("local").await.unwrap();
+    assert_eq!(later.metadata.resource_version, told.metadata.resource_version);
+    stores.down("west", false);
+    let well = |config: Option<&DRClusterConfig>| {
+        says("True")(config)
+            && config.is_some_and(|one| one.status.clone().unwrap().store_failures.is_empty())
+    };
+    // The longest pause between two tries is longer than a test waits by itself.
+    tokio::time::sleep(std::time::Duration::from_secs(600)).await;
+    cluster.until(&configs, "local", well).await;
+    stores.down("east", true);
+    tokio::time::sleep(std::time::Duration::from_secs(600)).await;
+    cluster.until(&configs, "local", says("False")).await;
+}
+
+fn at(seconds: i64) -> jiff::Timestamp {
+    jiff::Timestamp::from_second(1_900_000_000 + seconds).unwrap()
+}
+
+#[test]
+fn what_came_of_trying_stores_is_said() {
+    use lifeboat_protect::survey::{Effect, Told, Tried, World, decide};
+    let config: DRClusterConfig = serde_json::from_value(json!({
+        "metadata": { "name": "local", "finalizers": ["drclusterconfigs.ramendr.openshift.io/finalizer"] },
+        "spec": { "clusterID": "c" },
+    }))
+    .unwrap();
+    let told = |outcome: Result<(), &str>, again: i64| {
+        let outcome = outcome.map_err(str::to_owned);
+        Told::Tried(Tried { outcome, again: at(again), failures: 1 })
+    };
+    let check = |stores: &[(&str, Told)], untold: Option<&str>, next: &str, says: (&str, &str)| {
+        let world = World {
+            config: Arc::new(config.clone()),
+            earlier: None,
+            found: Default::default(),
+            stores: stores.iter().map(|(name, told)| ((*name).to_owned(), told.clone())).collect(),
+            untold: untold.map(str::to_owned),
+        };
+        let decision = decide(&world, at(0));
+        let done = match &decision.next {
+            lifeboat_engine::Next::Do(effects) => match &effects[..] {
+                [Effect::Try(names)] => format!("try {}", names.join(" ")),
+                other => format!("{other:?}"),
+            },
+            lifeboat_engine::Next::Wait { until, .. } => {
+                format!(
+                    "wait {}",
+                    until.map_or("".into(), |until| until.duration_since(at(0)).as_secs().to_string())
+                )
+            }
+            lifeboat_engine::Next::Settled => "settled".to_owned(),
+        };
+        assert_eq!(done, next);
+        let status = decision.status.unwrap();
+        let found = status.conditions.iter().find(|one| one.type_ == "Reachable").unwrap();
+        assert!(found.status == says.0 && found.message.contains(says.1), "{found:?}");
+    };
+    check(&[], Some("no ConfigMap"), "settled", ("Unknown", "no ConfigMap"));
+    check(&[], None, "settled", ("Unknown", "told of no store"));
+    check(&[("east", Told::Untried)], None, "try east", ("Unknown", "being tried"));
+    check(&[("east", told(Ok(()), 300))], None, "wait 300", ("True", "all stores"));
+    check(&[("east", told(Ok(()), 0))], None, "try east", ("True", "all stores"));
+    let failing = ("west", told(Err("timed out"), 5));
+    check(
+        &[("east", told(Ok(()), 300)), failing.clone()],
+        None,
+        "wait 5",
+        ("False", "the store west: timed out"),
+    );
+    check(&[("east", Told::Untried), failing], None, "try east", ("False", "the store west"));
+    check(&[("bad", Told::Bad("it names no bucket".into()))], None, "wait ", ("False", "the store bad"));
+}
+
+#[test]
+fn a_store_that_fails_is_tried_soon_and_then_less_often() {
+    use lifeboat_protect::survey::Tried;
+    let first = Tried::after(None, Err("refused".into()), at(0));
+    let second = Tried::after(Some(&first), Err("refused again".into()), first.again);
+    let later =
+        (0..20).fold(second.clone(), |before, _| Tried::after(Some(&before), Err("no".into()), at(0)));
+    let pause = |tried: &Tried, since: jiff::Timestamp| tried.again.duration_since(since).as_secs();
+    assert!(pause(&first, at(0)) < pause(&second, first.again));
+    assert!(pause(&later, at(0)) <= 300);
+    assert_eq!(second.outcome, Err("refused again".to_owned()));
+    let well = Tried::after(Some(&later), Ok(()), at(0));
+    assert_eq!((well.outcome.clone(), well.failures, pause(&well, at(0))), (Ok(()), 0, 300));
+}
