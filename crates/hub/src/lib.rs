@@ -12,6 +12,7 @@
 pub mod cluster;
 pub mod drpc;
 pub mod policy;
+pub mod recall;
 pub mod secrets;
 pub mod views;
 pub mod words;

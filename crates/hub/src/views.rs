@@ -5,12 +5,14 @@
 //! and the ManagedCluster is available, every view of that agent is current. An agent of ours adds the condition `Observed` with the time at which it
 //! saw what the view holds; others do not, and are believed as long as their cluster is available.
 
+use crate::recall::Recall;
 use crate::words::{Words as _, pairs};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::ObjectMeta;
 use lifeboat_api::cluster::ManagedCluster;
 use lifeboat_api::conditions::fleet;
+use lifeboat_api::ramen::VolumeReplicationGroup;
 use lifeboat_api::view::{ManagedClusterView, ManagedClusterViewSpec, ViewScope};
 use lifeboat_api::{annotations, labels};
 use lifeboat_engine::conditions::find;
@@ -97,6 +99,9 @@ impl<K> Seen<K> {
     }
 }
 
+/// The groups that views show, each read once.
+pub type Shown = Recall<ManagedClusterView, Seen<VolumeReplicationGroup>>;
+
 /// Reads a view.
 pub fn seen<K: DeserializeOwned>(view: Option<&ManagedClusterView>) -> Seen<K> {
     let Some(status) = view.and_then(|view| view.status.as_ref()) else { return Seen::NotYet };
@@ -156,9 +161,8 @@ pub fn reach(name: &str, cluster: Option<&ManagedCluster>, pulse: Option<&Beat>,
         None => return Reach::Silent(format!("cluster {name} has never been available")),
     }
     let Some(beat) = pulse else { return Reach::Fresh };
-    let usual = i64::from(cluster.spec.lease_duration_seconds.filter(|seconds| *seconds > 0).unwrap_or(60));
-    let good_for = beat.good_for.unwrap_or(usual * GRACE);
-    let until = beat.heard.checked_add(SignedDuration::from_secs(good_for)).unwrap_or(Timestamp::MAX);
+    let good_for = SignedDuration::from_secs(beat.good_for(Some(cluster)));
+    let until = beat.heard.checked_add(good_for).unwrap_or(Timestamp::MAX);
     match now <= until {
         true => Reach::Fresh,
         false => Reach::Silent(format!("cluster {name} has not been heard of since {}", beat.heard)),
@@ -172,14 +176,21 @@ pub struct Beat {
     pub heard: Timestamp,
     /// For how many seconds it is good, where the lease says so.
     pub good_for: Option<i64>,
-    /// How many seconds of silence it ended.
+    /// How many seconds of silence it ended; one that has begun counts.
     pub silence: i64,
 }
 
 impl Beat {
-    /// Whether it ended a silence so long that somebody may have taken the cluster for lost.
-    pub fn is_revival(&self) -> bool {
-        self.silence > self.good_for.unwrap_or(60)
+    /// For how many seconds it is good: as its lease says, or as long as its cluster may be silent.
+    fn good_for(&self, cluster: Option<&ManagedCluster>) -> i64 {
+        let usual = cluster.and_then(|cluster| cluster.spec.lease_duration_seconds);
+        let usual = i64::from(usual.filter(|seconds| *seconds > 0).unwrap_or(60));
+        self.good_for.unwrap_or(usual * GRACE)
+    }
+
+    /// Whether it ended a silence so long that [`reach`] has taken the cluster for lost: whoever waits for it is told by nothing else.
+    pub fn is_revival(&self, cluster: Option<&ManagedCluster>) -> bool {
+        self.silence > self.good_for(cluster)
     }
 }
 
@@ -207,15 +218,20 @@ impl Pulse {
                 (_, Some(new)) => {
                     let good_for = new.spec.as_ref().and_then(|spec| spec.lease_duration_seconds);
                     let heard = clock.now();
-                    let before =
-                        beats.get(new.space()).map(|beat| heard.duration_since(beat.heard).as_secs());
-                    let silence = before.unwrap_or(0);
+                    let before = beats.get(new.space()).map(|beat| heard.duration_since(beat.heard));
+                    let silence =
+                        before.map_or(0, |before| before.as_secs() + i64::from(before.subsec_nanos() > 0));
                     let beat = Beat { heard, good_for: good_for.map(i64::from), silence };
                     beats.insert(new.space().to_owned(), beat);
                 }
             }
         });
         pulse
+    }
+
+    /// Whether the last sign of life of a cluster ended a long silence.
+    pub fn has_revived(&self, name: &str, cluster: Option<&ManagedCluster>) -> bool {
+        self.of_cluster(name).is_some_and(|beat| beat.is_revival(cluster))
     }
 
     /// The last sign of life of a cluster, where it has a lease.
@@ -302,6 +318,22 @@ mod tests {
         check(Some(cluster("True")), Some((100, None)), 151, false);
         check(Some(cluster("True")), Some((100, Some(3))), 103, true);
         check(Some(cluster("True")), Some((100, Some(3))), 104, false);
+    }
+
+    #[test]
+    fn a_sign_of_life_is_news_where_the_cluster_was_taken_for_lost() {
+        let check = |good_for: Option<i64>, silence: i64, news: bool| {
+            let beat = Beat { heard: at(0), good_for, silence };
+            assert_eq!(beat.is_revival(Some(&cluster("True"))), news, "{beat:?}");
+            // Taken for lost a moment before it was heard of: the two agree.
+            let before = Beat { heard: at(-silence), ..beat };
+            assert_eq!(reach("east", Some(&cluster("True")), Some(&before), at(0)).is_fresh(), !news);
+        };
+        check(None, 0, false);
+        check(None, 50, false);
+        check(None, 51, true);
+        check(Some(3), 3, false);
+        check(Some(3), 4, true);
     }
 
     #[test]

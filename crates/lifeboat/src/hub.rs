@@ -70,8 +70,10 @@ pub async fn serve(client: kube::Client, namespace: String, membership: Membersh
     };
     let setup = drpc::Setup::usual(client.clone(), &namespace);
     let mut hub = drpc::serve(client, clock.clone(), Settings::default(), kinds, setup);
+    // Works and views are most of what a hub reads: all of its controllers look at the same ones.
+    let shared = hub.shared();
     let engine = hub.engine();
-    let watched = cluster::Watched::on(engine, cluster::Setup { namespace, only: None });
+    let watched = cluster::Watched::beside(engine, cluster::Setup { namespace, only: None }, shared);
     let stores = cluster::controller(engine, &watched, Arc::new(cluster::check::Buckets));
     policy::controller(engine, &watched);
     if membership == Membership::Here {

@@ -2,8 +2,9 @@
 
 use super::check::{Clerk, Desk, Prover};
 use super::effects::Controlled;
-use super::view::Watched;
+use super::view::{Watched, coming};
 use crate::words::Words as _;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use lifeboat_api::annotations;
 use lifeboat_api::cluster::ManagedCluster;
@@ -46,7 +47,8 @@ fn by_clusters(wiring: Wiring<ObjectKey>, watched: &Watched) -> Wiring<ObjectKey
         let watched = watched.clone();
         move |name: &str| watched.around(name).iter().map(|name| key(name)).collect::<Vec<_>>()
     };
-    let (of_cluster, of_managed) = (around(watched), around(watched));
+    let (of_cluster, of_managed, of_lease) = (around(watched), around(watched), around(watched));
+    let seen = watched.clone();
     let every = |watched: &Watched| {
         let clusters = watched.clusters.clone();
         move || clusters.all().iter().map(|one| ObjectKey::of(&**one)).collect::<Vec<_>>()
@@ -55,13 +57,18 @@ fn by_clusters(wiring: Wiring<ObjectKey>, watched: &Watched) -> Wiring<ObjectKey
     wiring
         .woken_by(&watched.clusters, move |change: &Change<DRCluster>| of_cluster(change.latest().name()))
         .woken_by(&watched.managed, move |change: &Change<ManagedCluster>| of_managed(change.latest().name()))
+        .woken_by(&watched.leases, move |change: &Change<Lease>| {
+            seen.revived(change).map(|name| of_lease(&name)).unwrap_or_default()
+        })
         .woken_by(&watched.policies, |change: &Change<DRPolicy>| {
             let named = change.versions().flat_map(|policy| policy.spec.dr_clusters.clone());
             named.map(ObjectKey::cluster_wide).collect::<BTreeSet<_>>()
         })
         .woken_by(&watched.drpcs, |change: &Change<DRPlacementControl>| {
-            let targets = change.versions().filter_map(|drpc| drpc.spec.failover_cluster.clone());
-            targets.map(ObjectKey::cluster_wide).collect::<BTreeSet<_>>()
+            // How far an application is changes all the time; only whether it comes, where to, and that it has come is news to the storage there.
+            let (old, new) = (change.old.as_deref().and_then(coming), change.new.as_deref().and_then(coming));
+            let targets = [&old, &new].into_iter().flatten().map(|(target, _)| target.clone());
+            targets.filter(|_| old != new).map(ObjectKey::cluster_wide).collect::<BTreeSet<_>>()
         })
         .woken_by(&watched.config, move |_: &Change<ConfigMap>| of_config())
         .woken_by(&watched.secrets, move |_: &Change<Secret>| of_secret())
@@ -84,10 +91,48 @@ fn by_what_is_carried(wiring: Wiring<ObjectKey>, watched: &Watched) -> Wiring<Ob
             if let Some(name) = view.note(annotations::DRPOLICY) {
                 keys.extend(seen.around(name).iter().map(|name| key(name)));
             }
-            // What a group says decides what a failover needs of the storage.
+            // What a group says decides what a failover needs of the storage. It says much, and mostly something else.
             let of = view.named_by(annotations::DRPC_NAMESPACE, annotations::DRPC_NAME);
             let drpc = of.and_then(|of| seen.drpcs.get(&of));
-            keys.extend(drpc.and_then(|drpc| drpc.spec.failover_cluster.as_deref().map(key)));
+            if let Some((target, _)) = drpc.as_deref().and_then(coming) {
+                let told = |view: &Option<Arc<ManagedClusterView>>| seen.tells(view.as_ref()?, &target);
+                let news = change.new.is_none() || told(&change.old) != told(&change.new);
+                keys.extend(news.then(|| key(&target)));
+            }
             keys
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn how_far_an_application_is_is_no_news_to_the_storage_that_it_comes_to() {
+        let check = |action: &str, status: Value, expected: Option<&str>| {
+            let drpc: DRPlacementControl = serde_json::from_value(json!({
+                "metadata": { "name": "a", "namespace": "b", "generation": 2 },
+                "spec": {
+                    "action": action, "failoverCluster": "west", "preferredCluster": "east", "drPolicyRef": { "name": "p" },
+                    "placementRef": { "kind": "Placement", "name": "a" }, "pvcSelector": {},
+                },
+                "status": status,
+            }))
+            .unwrap();
+            let expected = expected.map(|target| (target.to_owned(), Some("p".to_owned())));
+            assert_eq!(coming(&drpc), expected, "{action} {status}");
+        };
+        let available = |generation: i64| {
+            json!({ "conditions": [{
+                "type": "Available", "status": "True", "reason": "r", "message": "", "observedGeneration": generation,
+                "lastTransitionTime": "2030-01-01T00:00:00Z",
+            }] })
+        };
+        check("Relocate", json!({}), None);
+        check("Failover", json!({}), Some("west"));
+        check("Failover", json!({ "phase": "FailingOver", "progression": "WaitForReadiness" }), Some("west"));
+        check("Failover", available(1), Some("west"));
+        check("Failover", available(2), None);
+    }
 }

@@ -5,10 +5,11 @@ use super::decide::modes;
 use super::manifests::STORES_WORK;
 use super::settings::{CONFIG_MAP, Config};
 use super::survey::{self, Survey};
-use super::world::{Agent, Managed, Needs, Peer, Policy, World};
+use super::world::{Agent, Managed, Mode, Needs, Peer, Policy, World};
 use crate::drpc::drill;
+use crate::recall::Recall;
 use crate::secrets::version_of;
-use crate::views::{self, Pulse, Reach};
+use crate::views::{self, Pulse, Reach, Shown};
 use crate::words::Words as _;
 use crate::works::types;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -16,13 +17,11 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use lifeboat_api::annotations;
 use lifeboat_api::cluster::ManagedCluster;
 use lifeboat_api::conditions::{drpc, fleet};
-use lifeboat_api::ramen::{
-    DRAction, DRCluster, DRPlacementControl, DRPolicy, ReplicationState, VolumeReplicationGroup,
-};
+use lifeboat_api::ramen::{DRAction, DRCluster, DRPlacementControl, DRPolicy, ReplicationState};
 use lifeboat_api::view::ManagedClusterView;
 use lifeboat_api::work::{ManifestWork, ManifestWorkSpec};
 use lifeboat_engine::conditions::{find, holds};
-use lifeboat_engine::{Clock, Engine, Index, ObjectKey, Objects, Selection, Trouble};
+use lifeboat_engine::{Change, Clock, Engine, Index, ObjectKey, Objects, Selection, Trouble};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -56,6 +55,8 @@ pub struct Watched {
     pub secrets: Objects<Secret>,
     /// Namespaces of the hub.
     pub namespaces: Objects<Namespace>,
+    /// Leases of clusters.
+    pub leases: Objects<Lease>,
     /// When clusters were last heard of.
     pub pulse: Pulse,
     /// Works by the DRCluster they are for.
@@ -70,6 +71,7 @@ pub struct Watched {
     pub users_of: Index<String, DRPlacementControl>,
     /// DRPlacementControls by the cluster they fail over to.
     pub coming_to: Index<String, DRPlacementControl>,
+    shown: Shown,
     setup: Setup,
     clock: Clock,
 }
@@ -88,8 +90,12 @@ pub struct Shared {
     pub works: Objects<ManifestWork>,
     /// Views.
     pub views: Objects<ManagedClusterView>,
+    /// Leases of clusters.
+    pub leases: Objects<Lease>,
     /// When clusters were last heard of.
     pub pulse: Pulse,
+    /// The groups that views show.
+    pub shown: Shown,
 }
 
 impl Shared {
@@ -101,6 +107,7 @@ impl Shared {
         };
         let leases =
             engine.objects::<Lease>(Selection::all().fields(format!("metadata.name={}", views::LEASE)));
+        let views = engine.objects(Selection::all());
         Self {
             pulse: Pulse::of(&leases, engine.clock()),
             clusters: engine.objects(served()),
@@ -108,11 +115,14 @@ impl Shared {
             drpcs: engine.objects(Selection::all()),
             managed: engine.objects(Selection::all()),
             works: engine.objects(Selection::all()),
-            views: engine.objects(Selection::all()),
+            shown: Recall::of(&views),
+            leases,
+            views,
         }
     }
 }
 
+/// The cluster that an application fails over to.
 fn target(drpc: &DRPlacementControl) -> Option<String> {
     // A drill is not served, so no storage is prepared for it.
     let fails_over = drpc.spec.action == Some(DRAction::Failover) && drill::refused(drpc).is_none();
@@ -128,7 +138,7 @@ impl Watched {
 
     /// Watches what is needed beside what others watch already.
     pub fn beside(engine: &mut Engine, setup: Setup, shared: Shared) -> Self {
-        let Shared { clusters, policies, drpcs, managed, works, views, pulse } = shared;
+        let Shared { clusters, policies, drpcs, managed, works, views, leases, pulse, shown } = shared;
         let own = || Selection::namespace(setup.namespace.clone());
         let for_cluster = |note: Option<&str>| note.map(str::to_owned);
         Self {
@@ -152,7 +162,9 @@ impl Watched {
             managed,
             works,
             views,
+            leases,
             pulse,
+            shown,
             setup,
         }
     }
@@ -171,6 +183,13 @@ impl Watched {
         let managed = self.managed.get(&ObjectKey::cluster_wide(cluster));
         let beat = self.pulse.of_cluster(cluster);
         views::reach(cluster, managed.as_deref(), beat.as_ref(), self.clock.now())
+    }
+
+    /// The cluster whose lease was renewed after so long a silence that it was taken for lost.
+    pub(crate) fn revived(&self, change: &Change<Lease>) -> Option<String> {
+        let cluster = change.latest().space();
+        let managed = self.managed.get(&ObjectKey::cluster_wide(cluster));
+        self.pulse.has_revived(cluster, managed.as_deref()).then(|| cluster.to_owned())
     }
 
     /// What the fleet knows about a cluster.
@@ -242,25 +261,28 @@ impl Watched {
     /// What applications that fail over to a cluster need of its storage.
     fn needs(&self, cluster: &str) -> Needs {
         let mut needs = Needs::default();
-        for coming in self.coming_to.get(&cluster.to_owned()) {
-            let policy = self.policies.get(&ObjectKey::cluster_wide(text(&coming.spec.dr_policy_ref.name)));
-            if coming.is_going() || has_arrived(&coming) || policy.is_some_and(|policy| is_metro(&policy)) {
+        for drpc in self.coming_to.get(&cluster.to_owned()) {
+            let Some((_, policy)) = coming(&drpc) else { continue };
+            let policy = self.policies.get(&ObjectKey::cluster_wide(text(&policy)));
+            if policy.is_some_and(|policy| is_metro(&policy)) {
                 continue;
             }
-            // What the others say of an application, silent or not: which storage it is on does not change. Here only a primary's word counts.
-            let tells = |view: &&Arc<ManagedClusterView>| {
-                let group = views::seen::<VolumeReplicationGroup>(Some(view)).found().cloned()?;
-                let primary = group.spec.replication_state == ReplicationState::Primary;
-                (view.space() != cluster || primary).then_some(group)
-            };
-            let shown = self.groups_of.get(&ObjectKey::of(&*coming));
-            let groups: Vec<_> = shown.iter().filter_map(|view| tells(&view)).collect();
-            match groups.is_empty() {
-                true => needs.unknown.push(ObjectKey::of(&*coming).to_string()),
-                false => needs.modes.extend(groups.iter().flat_map(|group| modes::needed(group))),
+            let shown = self.groups_of.get(&ObjectKey::of(&*drpc));
+            let told: Vec<_> = shown.iter().filter_map(|view| self.tells(view, cluster)).collect();
+            match told.is_empty() {
+                true => needs.unknown.push(ObjectKey::of(&*drpc).to_string()),
+                false => needs.modes.extend(told.into_iter().flatten()),
             }
         }
         needs
+    }
+
+    /// What a view tells of what its application needs of the storage of a cluster that it fails over to. What the others say counts, silent or not:
+    /// which storage it is on does not change. Of that cluster's own words only a primary's count.
+    pub(super) fn tells(&self, view: &Arc<ManagedClusterView>, cluster: &str) -> Option<BTreeSet<Mode>> {
+        let group = self.shown.get(view, |view| views::seen(Some(view))).found().cloned()?;
+        let primary = group.spec.replication_state == ReplicationState::Primary;
+        (view.space() != cluster || primary).then(|| modes::needed(&group))
     }
 
     /// The world of a cluster.
@@ -307,6 +329,12 @@ impl Watched {
         }
         Some(world)
     }
+}
+
+/// What a DRPlacementControl says to the storage of the cluster that it fails over to: which that is, by which policy, and whether it needs it still.
+pub(super) fn coming(drpc: &DRPlacementControl) -> Option<(String, Option<String>)> {
+    let needed = !drpc.is_going() && !has_arrived(drpc);
+    target(drpc).filter(|_| needed).map(|target| (target, drpc.spec.dr_policy_ref.name.clone()))
 }
 
 fn text(name: &Option<String>) -> String {

@@ -2,14 +2,15 @@
 
 use crate::drpc::stores::{Books, Reading};
 use crate::drpc::world::{Site, World};
+use crate::recall::Recall;
 use crate::secrets::Courier;
-use crate::views::{self, Pulse};
+use crate::views::{self, Pulse, Shown};
 use crate::words::Words as _;
 use crate::works;
 use k8s_openapi::api::coordination::v1::Lease;
 use lifeboat_api::apps::PlacementRule;
 use lifeboat_api::cluster::{ManagedCluster, Placement, PlacementDecision};
-use lifeboat_api::ramen::{DRCluster, DRPlacementControl, DRPolicy};
+use lifeboat_api::ramen::{DRCluster, DRPlacementControl, DRPolicy, VolumeReplicationGroup};
 use lifeboat_api::view::ManagedClusterView;
 use lifeboat_api::work::ManifestWork;
 use lifeboat_engine::{Index, ObjectKey, Objects, Recorder, Trouble};
@@ -37,6 +38,10 @@ pub(crate) struct Watched {
     pub(crate) views_by_drpc: Index<ObjectKey, ManagedClusterView>,
     pub(crate) leases: Objects<Lease>,
     pub(crate) pulse: Pulse,
+    /// The groups that works ask for.
+    pub(crate) asked: Recall<ManifestWork, Option<Arc<VolumeReplicationGroup>>>,
+    /// The groups that views show.
+    pub(crate) shown: Shown,
 }
 
 /// The controller of DRPlacementControls.
@@ -92,18 +97,22 @@ impl Drpcs {
             |type_: &str| seen.works.get(&ObjectKey::new(name.as_str(), works::name(drpc, space, type_)));
         let view = views::name(drpc, space, works::types::GROUP);
         let view = seen.views.get(&ObjectKey::new(name.as_str(), view));
-        let parts = Site {
+        let group_work = work(works::types::GROUP);
+        let asked =
+            group_work.as_ref().and_then(|work| seen.asked.get(work, |work| works::read(work).map(Arc::new)));
+        Site {
             drcluster: seen.drclusters.get(&ObjectKey::cluster_wide(name.as_str())),
             managed: seen.managed.get(&ObjectKey::cluster_wide(name.as_str())),
             beat: seen.pulse.of_cluster(&name),
             space_work: work(works::types::NAMESPACE),
             key_work: work(works::types::MOVER_SECRET),
-            work: work(works::types::GROUP),
-            intent: None,
-            seen: views::Seen::NotYet,
+            work: group_work,
+            intent: asked.map(|asked| (*asked).clone()),
+            seen: view
+                .as_ref()
+                .map_or(views::Seen::NotYet, |view| seen.shown.get(view, |view| views::seen(Some(view)))),
             view,
             name,
-        };
-        parts.read()
+        }
     }
 }

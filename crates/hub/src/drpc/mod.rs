@@ -29,4 +29,4 @@ pub mod why;
 pub mod world;
 
 pub use plan::plan;
-pub use run::{Hub, Kinds, Setup, controller, kinds, serve};
+pub use run::{Hub, Kinds, Setup, kinds, serve};

@@ -1,7 +1,9 @@
 //! Puts the controller on an engine and says what wakes it.
 
+use crate::cluster::Shared;
 use crate::drpc::look::{Drpcs, Watched, placement_of, placement_of_decision};
 use crate::drpc::stores::{Ledger, Shelves};
+use crate::recall::Recall;
 use crate::secrets::{Chance, Courier};
 use crate::views::{LEASE, Pulse};
 use crate::words::Words as _;
@@ -41,7 +43,7 @@ pub struct Setup {
 impl Setup {
     /// The stores of the configuration in the hub's namespace, and the machine's own chance.
     pub fn usual(client: kube::Client, namespace: &str) -> Self {
-        let ledger = Arc::new(Shelves { client, namespace: namespace.to_owned() });
+        let ledger = Arc::new(Shelves::new(client, namespace));
         let chance: Chance = Arc::new(|bytes: &mut [u8]| {
             let filled = ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), bytes);
             filled.expect("invariant: the system's source of chance does not run dry");
@@ -54,6 +56,7 @@ impl Setup {
 pub struct Hub {
     engine: Engine,
     wiring: Wiring<ObjectKey>,
+    watched: Watched,
 }
 
 impl Hub {
@@ -67,6 +70,22 @@ impl Hub {
         self.wiring.clone()
     }
 
+    /// What the controllers of DRClusters and DRPolicies watch too, for those on the same engine.
+    pub fn shared(&self) -> Shared {
+        let watched = &self.watched;
+        Shared {
+            clusters: watched.drclusters.clone(),
+            policies: watched.policies.clone(),
+            drpcs: watched.drpcs.clone(),
+            managed: watched.managed.clone(),
+            works: watched.works.clone(),
+            views: watched.views.clone(),
+            leases: watched.leases.clone(),
+            pulse: watched.pulse.clone(),
+            shown: watched.shown.clone(),
+        }
+    }
+
     /// Runs until told to stop.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
         self.engine.run(stop).await;
@@ -76,18 +95,17 @@ impl Hub {
 /// The controller on an engine of its own.
 pub fn serve(client: kube::Client, clock: Clock, settings: Settings, kinds: Kinds, setup: Setup) -> Hub {
     let mut engine = Engine::new(NAME, client.clone(), clock, settings);
-    let wiring = controller(&mut engine, client, kinds, setup);
-    Hub { engine, wiring }
+    let watched = watched(&mut engine, &client, kinds, setup.only.as_deref());
+    let wiring = controller(&mut engine, client, &watched, setup);
+    Hub { engine, wiring, watched }
 }
 
-/// Puts the controller on an engine.
-pub fn controller(
+fn controller(
     engine: &mut Engine,
     client: kube::Client,
-    kinds: Kinds,
+    watched: &Watched,
     setup: Setup,
 ) -> Wiring<ObjectKey> {
-    let watched = watched(engine, &client, kinds, setup.only.as_deref());
     let courier = Courier { client: client.clone(), works: watched.works.clone(), chance: setup.chance };
     let drpcs = Drpcs {
         watched: watched.clone(),
@@ -97,7 +115,7 @@ pub fn controller(
         ledger: setup.ledger,
         readings: parking_lot::Mutex::default(),
     };
-    wire(engine.controller(drpcs), &watched)
+    wire(engine.controller(drpcs), watched)
 }
 
 pub(super) fn watched(
@@ -129,6 +147,8 @@ pub(super) fn watched(
         works_by_drpc: works.index(|work: &ManifestWork| named(work)),
         views_by_drpc: views.index(|view: &ManagedClusterView| named(view)),
         pulse: Pulse::of(&leases, engine.clock()),
+        asked: Recall::of(&works),
+        shown: Recall::of(&views),
         leases,
         drpcs,
         decisions,
@@ -155,7 +175,7 @@ fn wire(wiring: Wiring<ObjectKey>, watched: &Watched) -> Wiring<ObjectKey> {
     };
     let (of_drcluster, of_cluster, of_lease) =
         (of_members(watched), of_members(watched), of_members(watched));
-    let pulse = watched.pulse.clone();
+    let (pulse, managed) = (watched.pulse.clone(), watched.managed.clone());
     wiring
         .woken_by(&watched.drpcs, |change: &Change<DRPlacementControl>| is_news(change).then(|| change.key()))
         .woken_by(&watched.works, |change: &Change<ManifestWork>| {
@@ -176,7 +196,8 @@ fn wire(wiring: Wiring<ObjectKey>, watched: &Watched) -> Wiring<ObjectKey> {
         // A lease is renewed all the time; only the end of a long silence is news.
         .woken_by(&watched.leases, move |change: &Change<Lease>| {
             let cluster = change.latest().space();
-            match pulse.of_cluster(cluster).is_some_and(|beat| beat.is_revival()) {
+            let known = managed.get(&ObjectKey::cluster_wide(cluster));
+            match pulse.has_revived(cluster, known.as_deref()) {
                 true => of_lease(cluster),
                 false => Vec::new(),
             }

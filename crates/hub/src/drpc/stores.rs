@@ -13,8 +13,12 @@ use lifeboat_engine::ObjectKey;
 use lifeboat_records as records;
 use lifeboat_records::{Found, Group};
 use lifeboat_store::{Objects, S3Store, Store};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+/// Questions to one store in flight: a hub without memory asks about every application at once.
+const CONNECTIONS: usize = 32;
 
 /// What is known of the stores about one application.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -56,9 +60,29 @@ pub struct Shelves {
     pub client: kube::Client,
     /// Namespace of the configuration and of the keys.
     pub namespace: String,
+    /// Stores that are open, by the name of their profile, with what they were opened by.
+    opened: Mutex<BTreeMap<String, (S3Store, Objects)>>,
 }
 
 impl Shelves {
+    /// The stores of the configuration in a namespace.
+    pub fn new(client: kube::Client, namespace: &str) -> Self {
+        Self { client, namespace: namespace.to_owned(), opened: Mutex::default() }
+    }
+
+    /// A bucket, open: connections and certificates are worth more than one question. A new address or new keys open it anew.
+    fn bucket(&self, name: &str, bucket: S3Store) -> Result<Objects, String> {
+        let mut opened = self.opened.lock();
+        if let Some((known, objects)) = opened.get(name)
+            && *known == bucket
+        {
+            return Ok(objects.clone());
+        }
+        let objects = Objects::open(&Store::S3(bucket.clone())).map_err(|error| error.to_string())?;
+        opened.insert(name.to_owned(), (bucket, objects.clone()));
+        Ok(objects)
+    }
+
     async fn open(&self, config: &Result<Config, String>, name: &str) -> Result<Objects, String> {
         let config = config.as_ref().map_err(Clone::clone)?;
         let profile = config.profiles.get(name);
@@ -72,11 +96,11 @@ impl Shelves {
             Api::namespaced(self.client.clone(), space.unwrap_or(self.namespace.as_str()));
         let missing = || format!("the secret {} of store profile {name} does not exist", profile.secret.name);
         let secret = secrets.get_opt(&profile.secret.name).await.ok().flatten().ok_or_else(missing)?;
-        bucket(profile, &secret)
+        self.bucket(name, bucket(profile, &secret)?)
     }
 }
 
-fn bucket(profile: &Profile, secret: &Secret) -> Result<Objects, String> {
+fn bucket(profile: &Profile, secret: &Secret) -> Result<S3Store, String> {
     let key = |name: &str| {
         let bytes = secret.data.as_ref().and_then(|data| data.get(name)).map(|value| value.0.clone());
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
@@ -90,16 +114,16 @@ fn bucket(profile: &Profile, secret: &Secret) -> Result<Objects, String> {
             Some(pem.ok_or("its caCertificates are not base64 of PEM")?)
         }
     };
-    let bucket = S3Store {
+    Ok(S3Store {
         endpoint: profile.endpoint.clone(),
         bucket: profile.bucket.clone(),
         region: profile.region.clone(),
         access_key: lifeboat_store::Secret::new(&key("AWS_ACCESS_KEY_ID")?),
         secret_key: lifeboat_store::Secret::new(&key("AWS_SECRET_ACCESS_KEY")?),
         ca_bundle,
+        max_connections: CONNECTIONS,
         ..S3Store::default()
-    };
-    Objects::open(&Store::S3(bucket)).map_err(|error| error.to_string())
+    })
 }
 
 #[async_trait]

@@ -7,6 +7,7 @@ use crate::cluster::Watched;
 use crate::cluster::view::is_metro;
 use crate::words::{Words as _, difference};
 use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ObjectReference};
 use kube::api::{ObjectMeta, Patch};
 use lifeboat_api::cluster::ManagedCluster;
@@ -39,8 +40,9 @@ pub fn controller(engine: &mut Engine, watched: &Watched) -> Wiring<ObjectKey> {
         let policies = watched.policies.clone();
         move || policies.all().iter().map(|one| ObjectKey::of(&**one)).collect::<Vec<_>>()
     };
-    let (of_cluster, of_managed, of_view, of_policy) =
-        (naming(watched), naming(watched), naming(watched), naming(watched));
+    let (of_cluster, of_managed, of_lease, of_view, of_policy) =
+        (naming(watched), naming(watched), naming(watched), naming(watched), naming(watched));
+    let seen = watched.clone();
     let (of_config, of_namespace) = (every(watched), every(watched));
     wiring
         .woken_by(&watched.policies, move |change: &Change<DRPolicy>| {
@@ -52,6 +54,9 @@ pub fn controller(engine: &mut Engine, watched: &Watched) -> Wiring<ObjectKey> {
         })
         .woken_by(&watched.clusters, move |change: &Change<DRCluster>| of_cluster(change.latest().name()))
         .woken_by(&watched.managed, move |change: &Change<ManagedCluster>| of_managed(change.latest().name()))
+        .woken_by(&watched.leases, move |change: &Change<Lease>| {
+            seen.revived(change).map(|name| of_lease(&name)).unwrap_or_default()
+        })
         .woken_by(&watched.views, move |change: &Change<ManagedClusterView>| {
             change.latest().note(annotations::DRPOLICY).map(&of_view).unwrap_or_default()
         })
