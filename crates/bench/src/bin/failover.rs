@@ -14,7 +14,7 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams,
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{GroupVersionKind, WatchEvent};
 use lifeboat_bench::findings::{Findings, median, percentile};
-use lifeboat_bench::server::Server;
+use lifeboat_bench::server::{Server, own_processor_time, processor_time};
 use lifeboat_reference::Process;
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ struct Args {
 struct Site {
     server: Server,
     client: kube::Client,
-    parts: Vec<Process>,
+    parts: Vec<(String, Process)>,
 }
 
 fn main() -> Result<()> {
@@ -93,9 +93,20 @@ async fn measure(args: &Args, findings: &mut Findings) -> Result<()> {
     findings.figure("failover_p50_ms", p50.as_secs_f64() * 1e3);
     findings.figure("failover_p99_ms", p99.as_secs_f64() * 1e3);
     let rest: Vec<usize> = (args.single..total).collect();
+    let (before, writes) = (spent(&hub, &west)?, written(&hub, &west).await?);
     let all = fail_over(&hub.client, &rest).await?;
+    let (after, writes_after) = (spent(&hub, &west)?, written(&hub, &west).await?);
     println!("{} applications at once: {:.1} s", rest.len(), all.as_secs_f64());
     findings.figure("thousand_apps_s", all.as_secs_f64());
+    let each = |time: Duration| time.as_secs_f64() * 1e3 / rest.len().max(1) as f64;
+    for ((name, before), (_, after)) in before.iter().zip(&after) {
+        println!("    {name}: {:.1} ms of processor time for each", each(after.saturating_sub(*before)));
+    }
+    for (name, before, after) in [("hub", writes.0, writes_after.0), ("west", writes.1, writes_after.1)] {
+        println!("    {name}: {:.1} writes for each", (after - before) as f64 / rest.len().max(1) as f64);
+    }
+    let total = |all: &[(String, Duration)]| all.iter().map(|(_, time)| *time).sum::<Duration>();
+    findings.figure("cpu_ms_per_app", each(total(&after).saturating_sub(total(&before))));
     drop(west);
     Ok(())
 }
@@ -112,9 +123,35 @@ impl Site {
     fn run(&mut self, args: &Args, folder: &Path, name: &str, arguments: &[&str]) -> Result<()> {
         let mut all: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
         all.push(format!("--kubeconfig={}", self.server.kubeconfig().display()));
-        self.parts.push(Process::start(&args.lifeboat, &all, &folder.join(format!("failover-{name}.log")))?);
+        let process = Process::start(&args.lifeboat, &all, &folder.join(format!("failover-{name}.log")))?;
+        self.parts.push((name.to_owned(), process));
         Ok(())
     }
+}
+
+/// Processor time that everything has used so far which has a part in a failover. The stores are in this process.
+fn spent(hub: &Site, west: &Site) -> Result<Vec<(String, Duration)>> {
+    let mut all = vec![
+        ("stores and user".to_owned(), own_processor_time()?),
+        ("API server of the hub".to_owned(), hub.server.processor_time()?),
+        ("API server of west".to_owned(), west.server.processor_time()?),
+    ];
+    for (name, process) in hub.parts.iter().chain(&west.parts) {
+        all.push((name.clone(), processor_time(&process.pid().to_string())?));
+    }
+    Ok(all)
+}
+
+/// How often anything was written so far, to the hub and to west: that is what versions count.
+async fn written(hub: &Site, west: &Site) -> Result<(u64, u64)> {
+    let leases = |site: &Site| api(&site.client, "coordination.k8s.io/v1", "Lease", None);
+    let (hub, west) = (leases(hub)?, leases(west)?);
+    let all = ListParams::default();
+    Ok((version(&hub.list(&all).await?)?, version(&west.list(&all).await?)?))
+}
+
+fn version(list: &kube::core::ObjectList<DynamicObject>) -> Result<u64> {
+    Ok(list.metadata.resource_version.as_ref().context("a list has a version")?.parse()?)
 }
 
 /// Two buckets, served until the second value is dropped.
@@ -252,17 +289,14 @@ async fn idle(hub: &kube::Client) -> Result<u64> {
     // What the last deployment set off comes to its end first.
     tokio::time::sleep(Duration::from_secs(20)).await;
     let leases = api(hub, "coordination.k8s.io/v1", "Lease", None)?;
-    let version = |list: kube::core::ObjectList<DynamicObject>| -> Result<u64> {
-        Ok(list.metadata.resource_version.context("a list has a version")?.parse()?)
-    };
-    let before = version(leases.list(&ListParams::default()).await?)?;
+    let before = version(&leases.list(&ListParams::default()).await?)?;
     let mut renewals = leases.watch(&WatchParams::default(), &before.to_string()).await?.boxed();
     let end = tokio::time::Instant::now() + Duration::from_secs(60);
     let mut renewed = 0;
     while let Ok(Some(event)) = tokio::time::timeout_at(end, renewals.next()).await {
         renewed += u64::from(matches!(event?, WatchEvent::Modified(_)));
     }
-    let after = version(leases.list(&ListParams::default()).await?)?;
+    let after = version(&leases.list(&ListParams::default()).await?)?;
     Ok((after - before).saturating_sub(renewed))
 }
 
