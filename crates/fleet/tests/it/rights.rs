@@ -1,7 +1,8 @@
 //! An agent does all of its work with the rights that it is given on the hub, and can do nothing beside it.
 
 use crate::things::{
-    accepted, config_map, definitions, group_scope, hub, is_done, make, namespace, serve, view, within, work,
+    accepted, agent_on, config_map, definitions, group_scope, hub, is_done, make, namespace, serve, view,
+    within, work,
 };
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -10,16 +11,10 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use lifeboat_api::cluster::ManagedCluster;
 use lifeboat_api::view::ManagedClusterView;
 use lifeboat_api::work::ManifestWork;
-use lifeboat_apiserver::User;
 use lifeboat_engine::conditions::find;
 use lifeboat_fleet::access;
 use lifeboat_testbed::Cluster;
 use serde_json::json;
-
-fn agent_of(hub: &Cluster, name: &str) -> kube::Client {
-    let user = User::new(&access::user(name), &[&access::group(name)]);
-    kube::Client::new(hub.server().service_as(user), "default")
-}
 
 fn refused<T: std::fmt::Debug>(what: &str, answer: Result<T, kube::Error>) {
     match answer {
@@ -38,7 +33,7 @@ async fn an_agent_reaches_its_own_namespace_and_no_other() {
         make(&clusters, &accepted(name)).await;
     }
     let _hub = hub(&main);
-    let _agent = serve(agent_of(&main, "east"), &east, east.client(), "east");
+    let _agent = serve(agent_on(&main, "east").await, &east, east.account("agent").await, "east");
 
     // All of its work.
     let works: Api<ManifestWork> = Api::namespaced(main.client(), "east");
@@ -64,7 +59,7 @@ async fn an_agent_reaches_its_own_namespace_and_no_other() {
 
     // Nothing of its neighbour, whose name begins with its own, and nothing of the hub.
     make(&Api::namespaced(main.client(), "east-1"), &work("east-1", "theirs", &[])).await;
-    let me = agent_of(&main, "east");
+    let me = agent_on(&main, "east").await;
     for space in ["east-1", "default", "kube-system"] {
         let works: Api<ManifestWork> = Api::namespaced(me.clone(), space);
         refused("listing works", works.list(&ListParams::default()).await);
@@ -115,7 +110,7 @@ async fn a_cluster_that_is_turned_away_has_no_rights() {
     let clusters: Api<ManagedCluster> = Api::all(main.client());
     make(&clusters, &accepted("east")).await;
     let _hub = hub(&main);
-    let works: Api<ManifestWork> = Api::namespaced(agent_of(&main, "east"), "east");
+    let works: Api<ManifestWork> = Api::namespaced(agent_on(&main, "east").await, "east");
     main.eventually("its rights", || async {
         works.list(&ListParams::default()).await.map(drop).map_err(Into::into)
     })
@@ -168,4 +163,22 @@ async fn a_cluster_cannot_be_named_into_the_hubs_own_namespace() {
     let system: Api<RoleBinding> = Api::namespaced(main.client(), "kube-system");
     let name = access::of("kube-system").role_binding.metadata.name.unwrap();
     assert!(system.get_opt(&name).await.unwrap().is_none());
+}
+
+/// What an agent may do on the hub is written down for people as well: the same, with a name in the place of the cluster's. `UPDATE_RIGHTS=1` rewrites it.
+#[test]
+fn the_document_says_what_a_hub_grants() {
+    let access::Access { role, role_binding, cluster_role, cluster_role_binding } = access::of("CLUSTER");
+    let objects = [json!(role), json!(role_binding), json!(cluster_role), json!(cluster_role_binding)];
+    let head = "# What the agent of a managed cluster may do on the hub, where CLUSTER is its name. A hub of Lifeboat's grants this by itself to each cluster that\n\
+                # was let in; this is for reading, and for hubs where people see to it.\n";
+    let texts: Vec<String> = objects.iter().map(|one| serde_saphyr::to_string(one).unwrap()).collect();
+    let wanted = format!("{head}{}", texts.join("---\n"));
+    let path =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join("agent-on-hub.yaml");
+    if std::env::var_os("UPDATE_RIGHTS").is_some() {
+        std::fs::write(&path, &wanted).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == wanted, "deploy/agent-on-hub.yaml is stale; UPDATE_RIGHTS=1 rewrites it");
 }

@@ -5,9 +5,10 @@ use kube::api::{Api, ObjectMeta, PostParams};
 use lifeboat_api::cluster::{ManagedCluster, ManagedClusterSpec};
 use lifeboat_api::view::{ManagedClusterView, ManagedClusterViewSpec, ViewScope};
 use lifeboat_api::work::{ManifestWork, ManifestWorkSpec, Workload};
+use lifeboat_apiserver::User;
 use lifeboat_engine::Settings;
 use lifeboat_engine::conditions::find;
-use lifeboat_fleet::{Agent, AgentSettings, Allowed, agent, availability};
+use lifeboat_fleet::{Agent, AgentSettings, Allowed, access, agent, availability};
 use lifeboat_testbed::{Cluster, Task};
 use serde_json::{Value, json};
 
@@ -54,10 +55,18 @@ pub fn serve_with(
     Task::spawn(made.run(std::future::pending()))
 }
 
-/// The hub's own part, until dropped.
+/// The hub's own part with the rights of its manifest, until dropped.
 pub fn hub(hub: &Cluster) -> Task {
-    let engine = availability(hub.client(), hub.clock(), Settings::default());
-    Task::spawn(engine.run(std::future::pending()))
+    let hub = hub.clone();
+    Task::spawn(async move {
+        let engine = availability(hub.account("hub").await, hub.clock(), Settings::default());
+        engine.run(std::future::pending()).await;
+    })
+}
+
+/// The client that the agent of a cluster has on the hub, with the rights that the hub gives it.
+pub async fn agent_on(hub: &Cluster, name: &str) -> kube::Client {
+    hub.client_as(&User::new(&access::user(name), &[&access::group(name)])).await
 }
 
 /// A cluster that was let in.
@@ -173,7 +182,9 @@ impl Own {
         let name = cluster.namespace("east").await;
         let app = cluster.namespace("shop").await;
         make(&Api::all(cluster.client()), &accepted(&name)).await;
-        let tasks = vec![hub(cluster), serve(cluster.client(), cluster, cluster.client(), &name)];
+        // Below it has all rights: some stories carry and show kinds that no manifest knows.
+        let tasks =
+            vec![hub(cluster), serve(agent_on(cluster, &name).await, cluster, cluster.client(), &name)];
         Self { name, app, cluster: cluster.clone(), _tasks: tasks }
     }
 
