@@ -11,8 +11,6 @@ use lifeboat_protect::words::{ClaimWords as _, GroupWords as _, VolumeWords as _
 use lifeboat_testbed::{CrashStory, Scene};
 use std::collections::{BTreeMap, BTreeSet};
 
-type Look<'a> = &'a Scene<'a, Ground>;
-
 /// What was seen before.
 #[derive(Default)]
 pub struct Memory {
@@ -30,18 +28,18 @@ pub struct Memory {
 /// Puts all of them on a story.
 pub fn all(story: CrashStory<Ground>) -> CrashStory<Ground> {
     story
-        .invariant("S3 S4 epochs only grow", |scene| epochs_only_grow(scene))
-        .invariant("S7 never from an older record", |scene| never_from_an_older_record(scene))
-        .invariant("S8 nothing is thrown away unasked", |scene| nothing_is_thrown_away_unasked(scene))
-        .invariant("S9 the last copy stays", |scene| the_last_copy_stays(scene))
-        .invariant("S10 the application keeps its volumes", |scene| the_application_keeps_its_volumes(scene))
-        .invariant("S14 syncs do not go back", |scene| syncs_do_not_go_back(scene))
-        .invariant("S20 sizes never shrink", |scene| sizes_never_shrink(scene))
-        .invariant("S22 freed before it is bound anew", |scene| freed_before_bound_anew(scene))
-        .invariant("S24 records go before the group", |scene| records_go_before_the_group(scene))
+        .invariant("S3 S4 epochs only grow", epochs_only_grow)
+        .invariant("S7 never from an older record", never_from_an_older_record)
+        .invariant("S8 nothing is thrown away unasked", nothing_is_thrown_away_unasked)
+        .invariant("S9 the last copy stays", the_last_copy_stays)
+        .invariant("S10 the application keeps its volumes", the_application_keeps_its_volumes)
+        .invariant("S14 syncs do not go back", syncs_do_not_go_back)
+        .invariant("S20 sizes never shrink", sizes_never_shrink)
+        .invariant("S22 freed before it is bound anew", freed_before_bound_anew)
+        .invariant("S24 records go before the group", records_go_before_the_group)
 }
 
-fn epochs_only_grow(scene: Look<'_>) -> Result<(), String> {
+fn epochs_only_grow(scene: &Scene<'_, Ground>) -> Result<(), String> {
     let mut seen: Vec<(String, i64)> = Vec::new();
     for store in ["east", "west"] {
         let record = scene.world.stores.record(store, SPACE, "web");
@@ -60,7 +58,7 @@ fn epochs_only_grow(scene: Look<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn never_from_an_older_record(scene: Look<'_>) -> Result<(), String> {
+fn never_from_an_older_record(scene: &Scene<'_, Ground>) -> Result<(), String> {
     let old = scene.world.old.lock();
     let volumes = scene.list::<PersistentVolume>();
     let handle = |volume: &PersistentVolume| volume.handle().map(|(_, handle)| handle.to_owned());
@@ -70,7 +68,7 @@ fn never_from_an_older_record(scene: Look<'_>) -> Result<(), String> {
     }
 }
 
-fn nothing_is_thrown_away_unasked(scene: Look<'_>) -> Result<(), String> {
+fn nothing_is_thrown_away_unasked(scene: &Scene<'_, Ground>) -> Result<(), String> {
     let mut now: BTreeSet<String> = BTreeSet::new();
     let resyncs = ours::<VolumeReplication>(scene).into_iter().filter(|one| one.spec.auto_resync);
     now.extend(resyncs.map(|one| format!("replication {}", one.name())));
@@ -91,7 +89,7 @@ fn nothing_is_thrown_away_unasked(scene: Look<'_>) -> Result<(), String> {
     }
 }
 
-fn the_last_copy_stays(scene: Look<'_>) -> Result<(), String> {
+fn the_last_copy_stays(scene: &Scene<'_, Ground>) -> Result<(), String> {
     let volumes = scene.list::<PersistentVolume>();
     let receivers: BTreeSet<String> =
         ours::<ReplicationDestination>(scene).iter().map(|one| one.name().to_owned()).collect();
@@ -121,7 +119,7 @@ fn the_last_copy_stays(scene: Look<'_>) -> Result<(), String> {
 }
 
 /// From the deletion of a primary to its end, claims stay the same ones and bound.
-fn the_application_keeps_its_volumes(scene: Look<'_>) -> Result<(), String> {
+fn the_application_keeps_its_volumes(scene: &Scene<'_, Ground>) -> Result<(), String> {
     let ends = group(scene).is_none_or(|group| group.is_going());
     let mut memory = scene.world.memory.lock();
     if !ends {
@@ -138,7 +136,7 @@ fn the_application_keeps_its_volumes(scene: Look<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn syncs_do_not_go_back(scene: Look<'_>) -> Result<(), String> {
+fn syncs_do_not_go_back(scene: &Scene<'_, Ground>) -> Result<(), String> {
     let Some(status) = group(scene).and_then(|group| group.status) else { return Ok(()) };
     let (Some(epoch), Some(time)) = (status.primary_epoch, status.last_group_sync_time) else {
         return Ok(());
@@ -152,7 +150,7 @@ fn syncs_do_not_go_back(scene: Look<'_>) -> Result<(), String> {
     }
 }
 
-fn sizes_never_shrink(scene: Look<'_>) -> Result<(), String> {
+fn sizes_never_shrink(scene: &Scene<'_, Ground>) -> Result<(), String> {
     let mut now: Vec<(String, i64)> = Vec::new();
     for volume in scene.list::<PersistentVolume>() {
         let size = storage(volume.spec.as_ref().and_then(|spec| spec.capacity.as_ref()));
@@ -172,7 +170,7 @@ fn sizes_never_shrink(scene: Look<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn freed_before_bound_anew(scene: Look<'_>) -> Result<(), String> {
+fn freed_before_bound_anew(scene: &Scene<'_, Ground>) -> Result<(), String> {
     let volumes = scene.list::<PersistentVolume>();
     let mut memory = scene.world.memory.lock();
     for volume in &volumes {
@@ -186,7 +184,7 @@ fn freed_before_bound_anew(scene: Look<'_>) -> Result<(), String> {
 }
 
 /// Who goes as primary has removed its records first; who goes as anything else leaves them.
-fn records_go_before_the_group(scene: Look<'_>) -> Result<(), String> {
+fn records_go_before_the_group(scene: &Scene<'_, Ground>) -> Result<(), String> {
     let mut memory = scene.world.memory.lock();
     let recorded = !scene.world.stores.shelf.lock().records.is_empty();
     match group(scene) {

@@ -14,30 +14,28 @@ use lifeboat_protect::words::{
 };
 use lifeboat_testbed::{CrashStory, Scene};
 
-type Look<'a> = &'a Scene<'a, Ground>;
-
 /// Puts all of them on a story.
 pub fn all(story: CrashStory<Ground>) -> CrashStory<Ground> {
     story
-        .invariant("S4 a secondary sends nothing", |scene| a_secondary_sends_nothing(scene))
-        .invariant("S5 S16 ready is whole", |scene| ready_is_whole(scene))
-        .invariant("S6 the last copy is the last", |scene| the_last_copy_is_the_last(scene))
-        .invariant("S9 what a receiver has is there", |scene| images_are_there(scene))
-        .invariant("S10 nobody owns claims", |scene| nobody_owns_claims(scene))
-        .invariant("S11 protected is retained", |scene| protected_is_retained(scene))
-        .invariant("S12 recorded is recorded", |scene| recorded_is_recorded(scene))
-        .invariant("S13 conditions are honest", |scene| conditions_are_honest(scene))
-        .invariant("S14 the group's sync is the oldest", |scene| the_oldest_sync_counts(scene))
-        .invariant("S15 protected is in time", |scene| protected_is_in_time(scene))
-        .invariant("S20 as large as what is in it", |scene| large_enough(scene))
-        .invariant("S22 bound both ways", |scene| bound_both_ways(scene))
-        .invariant("S23 a volume is where its bytes are", |scene| where_the_bytes_are(scene))
-        .invariant("S24 held until it is undone", |scene| held_until_undone(scene))
-        .invariant("S29 S31 demoted at rest", |scene| demoted_at_rest(scene))
+        .invariant("S4 a secondary sends nothing", a_secondary_sends_nothing)
+        .invariant("S5 S16 ready is whole", ready_is_whole)
+        .invariant("S6 the last copy is the last", the_last_copy_is_the_last)
+        .invariant("S9 what a receiver has is there", images_are_there)
+        .invariant("S10 nobody owns claims", nobody_owns_claims)
+        .invariant("S11 protected is retained", protected_is_retained)
+        .invariant("S12 recorded is recorded", recorded_is_recorded)
+        .invariant("S13 conditions are honest", conditions_are_honest)
+        .invariant("S14 the group's sync is the oldest", the_oldest_sync_counts)
+        .invariant("S15 protected is in time", protected_is_in_time)
+        .invariant("S20 as large as what is in it", large_enough)
+        .invariant("S22 bound both ways", bound_both_ways)
+        .invariant("S23 a volume is where its bytes are", where_the_bytes_are)
+        .invariant("S24 held until it is undone", held_until_undone)
+        .invariant("S29 S31 demoted at rest", demoted_at_rest)
 }
 
 /// The group and its status, where that speaks of what is wished now.
-fn current(scene: Look<'_>) -> Option<(VolumeReplicationGroup, VolumeReplicationGroupStatus)> {
+fn current(scene: &Scene<'_, Ground>) -> Option<(VolumeReplicationGroup, VolumeReplicationGroupStatus)> {
     let group = group(scene)?;
     let status = group.status.clone().unwrap_or_default();
     (status.observed_generation == group.metadata.generation && !group.is_going()).then_some((group, status))
@@ -50,7 +48,7 @@ fn says(group: &VolumeReplicationGroup, type_: &str) -> Option<String> {
     holds.then(|| said.reason.clone())
 }
 
-fn a_secondary_sends_nothing(scene: Look<'_>) -> Result<(), String> {
+fn a_secondary_sends_nothing(scene: &Scene<'_, Ground>) -> Result<(), String> {
     let Some((_, status)) = current(scene) else { return Ok(()) };
     if status.state != Some(VrgState::Secondary) {
         return Ok(());
@@ -65,7 +63,7 @@ fn a_secondary_sends_nothing(scene: Look<'_>) -> Result<(), String> {
     }
 }
 
-fn ready_is_whole(scene: Look<'_>) -> Result<(), String> {
+fn ready_is_whole(scene: &Scene<'_, Ground>) -> Result<(), String> {
     let Some((group, status)) = current(scene) else { return Ok(()) };
     let acted = group.wants_primary() && group.action().is_some() && !group.in_final_sync();
     if !acted || says(&group, "ClusterDataReady").is_none() || status.primary_epoch.is_none() {
@@ -88,7 +86,7 @@ fn ready_is_whole(scene: Look<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn the_last_copy_is_the_last(scene: Look<'_>) -> Result<(), String> {
+fn the_last_copy_is_the_last(scene: &Scene<'_, Ground>) -> Result<(), String> {
     let Some((group, status)) = current(scene) else { return Ok(()) };
     if !status.final_sync_complete {
         return Ok(());
@@ -119,7 +117,7 @@ fn the_last_copy_is_the_last(scene: Look<'_>) -> Result<(), String> {
     }
 }
 
-fn images_are_there(scene: Look<'_>) -> Result<(), String> {
+fn images_are_there(scene: &Scene<'_, Ground>) -> Result<(), String> {
     for receiver in ours::<ReplicationDestination>(scene) {
         let image = receiver.status.as_ref().and_then(|status| status.latest_image.as_ref());
         let Some(image) = image else { continue };
@@ -136,7 +134,7 @@ fn images_are_there(scene: Look<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn nobody_owns_claims(scene: Look<'_>) -> Result<(), String> {
+fn nobody_owns_claims(scene: &Scene<'_, Ground>) -> Result<(), String> {
     let owned = |claim: &&PersistentVolumeClaim| {
         claim.metadata.owner_references.as_ref().is_some_and(|all| !all.is_empty())
     };
@@ -147,7 +145,7 @@ fn nobody_owns_claims(scene: Look<'_>) -> Result<(), String> {
 }
 
 /// What is marked as protected is kept, and a volume of ours is never marked without being kept.
-fn protected_is_retained(scene: Look<'_>) -> Result<(), String> {
+fn protected_is_retained(scene: &Scene<'_, Ground>) -> Result<(), String> {
     for claim in claims(scene).iter().filter(|claim| claim.note(annotations::VR_PROTECTED).is_some()) {
         let going = group(scene).is_none_or(|group| group.is_going());
         let volume = volume_of(scene, claim).ok_or("no volume")?;
@@ -167,7 +165,7 @@ fn protected_is_retained(scene: Look<'_>) -> Result<(), String> {
 }
 
 /// Who says that all is recorded has it in every store, at its epoch and as it is.
-fn recorded_is_recorded(scene: Look<'_>) -> Result<(), String> {
+fn recorded_is_recorded(scene: &Scene<'_, Ground>) -> Result<(), String> {
     let Some((group, status)) = current(scene) else { return Ok(()) };
     if says(&group, "ClusterDataProtected").is_none_or(|reason| reason == "Unused") {
         return Ok(());
@@ -203,7 +201,7 @@ fn recorded_is_recorded(scene: Look<'_>) -> Result<(), String> {
 }
 
 /// No condition speaks of a wish to come, and who says that he has a role has volumes that have it.
-fn conditions_are_honest(scene: Look<'_>) -> Result<(), String> {
+fn conditions_are_honest(scene: &Scene<'_, Ground>) -> Result<(), String> {
     let Some(group) = group(scene) else { return Ok(()) };
     let status = group.status.clone().unwrap_or_default();
     let of_claims = status.protected_pvcs.iter().flat_map(|entry| &entry.conditions);
@@ -244,7 +242,7 @@ fn conditions_are_honest(scene: Look<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn the_oldest_sync_counts(scene: Look<'_>) -> Result<(), String> {
+fn the_oldest_sync_counts(scene: &Scene<'_, Ground>) -> Result<(), String> {
     let Some((group, status)) = current(scene) else { return Ok(()) };
     let times: Option<Vec<_>> =
         status.protected_pvcs.iter().map(|entry| entry.last_sync_time.clone()).collect();
@@ -259,7 +257,7 @@ fn the_oldest_sync_counts(scene: Look<'_>) -> Result<(), String> {
     }
 }
 
-fn protected_is_in_time(scene: Look<'_>) -> Result<(), String> {
+fn protected_is_in_time(scene: &Scene<'_, Ground>) -> Result<(), String> {
     let Some((group, status)) = current(scene) else { return Ok(()) };
     if !group.wants_primary() || says(&group, "DataProtected").is_none_or(|reason| reason == "Unused") {
         return Ok(());
@@ -279,7 +277,7 @@ fn protected_is_in_time(scene: Look<'_>) -> Result<(), String> {
 }
 
 /// A claim that is made of an image has room for it, and one that is made of a volume asks for no more than that has.
-fn large_enough(scene: Look<'_>) -> Result<(), String> {
+fn large_enough(scene: &Scene<'_, Ground>) -> Result<(), String> {
     for claim in claims(scene) {
         let spec = claim.spec.clone().unwrap_or_default();
         let asked = storage(spec.resources.as_ref().and_then(|all| all.requests.as_ref()));
@@ -298,7 +296,7 @@ fn large_enough(scene: Look<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn bound_both_ways(scene: Look<'_>) -> Result<(), String> {
+fn bound_both_ways(scene: &Scene<'_, Ground>) -> Result<(), String> {
     let volumes = scene.list::<PersistentVolume>();
     for claim in claims(scene).iter().filter(|claim| claim.is_bound()) {
         let mut named = volumes.iter().filter(|volume| volume.claim_uid() == claim.uid());
@@ -310,7 +308,7 @@ fn bound_both_ways(scene: Look<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn where_the_bytes_are(scene: Look<'_>) -> Result<(), String> {
+fn where_the_bytes_are(scene: &Scene<'_, Ground>) -> Result<(), String> {
     let local = scene.list::<LogicalVolume>();
     for volume in scene.list::<PersistentVolume>() {
         let Some((_, handle)) = volume.handle() else { continue };
@@ -331,7 +329,7 @@ fn where_the_bytes_are(scene: Look<'_>) -> Result<(), String> {
 }
 
 /// Our finalizer stays on a claim until its replication is gone, and on the group until nothing of it is left; a stranger's is never touched.
-fn held_until_undone(scene: Look<'_>) -> Result<(), String> {
+fn held_until_undone(scene: &Scene<'_, Ground>) -> Result<(), String> {
     for one in ours::<VolumeReplication>(scene) {
         let claim = scene.get::<PersistentVolumeClaim>(SPACE, one.name());
         if claim.is_none_or(|claim| !claim.has_finalizer(finalizers::PVC_VR)) {
@@ -364,7 +362,7 @@ fn held_until_undone(scene: Look<'_>) -> Result<(), String> {
 }
 
 /// Only a group that asks for it is demoted, and only while nobody uses the claim.
-fn demoted_at_rest(scene: Look<'_>) -> Result<(), String> {
+fn demoted_at_rest(scene: &Scene<'_, Ground>) -> Result<(), String> {
     let Some(group) = group(scene) else { return Ok(()) };
     for replication in ours::<VolumeReplication>(scene) {
         if replication.spec.replication_state != ReplicationState::Secondary {

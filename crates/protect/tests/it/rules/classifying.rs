@@ -140,7 +140,7 @@ fn r18_one_replication_class_fits_or_none_is_taken() {
         move |world: &mut World| {
             storage(world, |_| {});
             replication(world, "five", |c| {
-                c["metadata"]["labels"] = json!({ STORAGE_ID: "s1", REPLICATION_ID: "r1", tier: "a" })
+                c["metadata"]["labels"] = json!({ STORAGE_ID: "s1", REPLICATION_ID: "r1", tier: "a" });
             });
         }
     };

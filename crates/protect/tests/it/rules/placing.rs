@@ -100,7 +100,7 @@ fn s23_a_volume_of_one_node_is_made_where_its_bytes_are() {
     let lacks = |world: &mut World| world.kinds.local = false;
     check("S23: storage here knows no nodes", local(|_| {}), plain, lacks, "far anywhere");
     let free = volume(|v| {
-        v["metadata"]["annotations"][lifeboat_api::annotations::DESTINATION_VOLUME_HANDLE] = json!("far")
+        v["metadata"]["annotations"][lifeboat_api::annotations::DESTINATION_VOLUME_HANDLE] = json!("far");
     });
     check("S23: storage of the network is anywhere", free, plain, |_| {}, "far anywhere");
     let metro: fn(&mut Value) = |group| group["spec"]["sync"] = json!({});

@@ -21,7 +21,7 @@ fn undo(rule: &str, fill: impl FnOnce(&mut World, &mut Claim), keep: bool, expec
 #[test]
 fn a_claim_is_let_go_in_one_order() {
     let bare = |claim: &mut Claim| {
-        claim.volume = Some(Arc::new(volume(|v| v["metadata"]["annotations"] = json!({}))))
+        claim.volume = Some(Arc::new(volume(|v| v["metadata"]["annotations"] = json!({}))));
     };
     undo(
         "undo 1: the replication ends first",
@@ -65,7 +65,7 @@ fn a_claim_is_brought_in_in_one_order() {
         let mut claim = protected(change);
         claim.volume = kept.map(|kept| {
             Arc::new(volume(|v| {
-                v["spec"]["persistentVolumeReclaimPolicy"] = json!(if kept { "Retain" } else { "Delete" })
+                v["spec"]["persistentVolumeReclaimPolicy"] = json!(if kept { "Retain" } else { "Delete" });
             }))
         });
         let done =
@@ -264,7 +264,7 @@ fn what_a_group_made_goes_with_it() {
     };
     removed("D17: a dead store holds it and says so", plain, failed, "StoreFailed");
     let give_up = |group: &mut Value| {
-        group["metadata"]["annotations"] = json!({ "ramendr.openshift.io/abandon-stores": "*" })
+        group["metadata"]["annotations"] = json!({ "ramendr.openshift.io/abandon-stores": "*" });
     };
     removed("D17: until it is given up", give_up, failed, "Release");
     let nonsense = |group: &mut Value| {

@@ -329,7 +329,7 @@ fn only_a_primary_that_is_ready_removes_receivers() {
     );
     let kept: fn(&mut World) = |world| {
         receiver(world, "two", |one| {
-            one["metadata"]["labels"]["volsync.backube/do-not-delete"] = json!("true")
+            one["metadata"]["labels"]["volsync.backube/do-not-delete"] = json!("true");
         });
     };
     check("H9: one that shall not be deleted", |_| {}, kept, "");

@@ -79,7 +79,7 @@ async fn d25_a_mover_is_missed_by_those_who_need_it_and_taken_up_when_it_comes()
     // Who needs none is served.
     scene
         .group("none", "primary", |group| {
-            group["spec"]["pvcSelector"] = json!({"matchLabels": {"app": "none"}})
+            group["spec"]["pvcSelector"] = json!({"matchLabels": {"app": "none"}});
         })
         .await;
     scene.state("none", "Primary").await;
