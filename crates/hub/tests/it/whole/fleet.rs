@@ -251,6 +251,19 @@ impl Person {
             .await;
     }
 
+    /// Waits until all of the application is said to be protected.
+    pub async fn is_safe(&self) {
+        self.hub
+            .eventually("Protected", || async {
+                let shown = self.drpcs.get("web").await?.status.unwrap_or_default().conditions;
+                match shown.iter().find(|one| one.type_ == "Protected") {
+                    Some(one) if one.status == "True" => Ok(()),
+                    other => Err(NotYet(format!("{other:?}"))),
+                }
+            })
+            .await;
+    }
+
     /// Where the application is placed; where it is only kept stands in brackets.
     pub async fn placed(&self) -> Vec<String> {
         let decisions: Api<PlacementDecision> = Api::namespaced(self.hub.client(), "shop");

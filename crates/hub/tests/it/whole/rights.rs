@@ -190,6 +190,12 @@ const AGENT: &[Beside] = &[
         "hubs change and remove what they made",
     ),
     beside("work.open-cluster-management.io", &["appliedmanifestworks"], &["get"], AGAIN),
+    beside(
+        "work.open-cluster-management.io",
+        &["appliedmanifestworks"],
+        &["update"],
+        "a record that another agent held is freed",
+    ),
     beside("coordination.k8s.io", &["leases"], &["get", "create", "update"], "of several agents, one works"),
 ];
 

@@ -31,6 +31,7 @@ async fn story(hub: &Cluster, east: Cluster, west: Cluster) {
     person.pair().await;
     person.protect().await;
     person.is("Deployed", "Completed").await;
+    person.is_safe().await;
     assert_eq!(person.placed().await, ["east"]);
     assert!(east.group().await.unwrap().is_primary() && west.group().await.unwrap().is_secondary());
 

@@ -113,6 +113,7 @@ pub struct Before {
     /// How the application was when a drill was asked for.
     drill: Option<String>,
     owners: BTreeMap<String, ObjectKey>,
+    homes: Vec<String>,
     lost: bool,
 }
 
@@ -156,6 +157,7 @@ pub fn hold(moment: &Moment<'_>, before: &mut Before) -> Result<(), String> {
 
 fn note(moment: &Moment<'_>, before: &mut Before) -> Result<(), String> {
     before.phase = moment.phase();
+    before.homes.clone_from(&moment.homes);
     for place in &moment.places {
         if let Some(intent) = place.intent.filter(|intent| intent.is_primary()) {
             let epoch = lifeboat_hub::drpc::commission::epoch_on(intent);

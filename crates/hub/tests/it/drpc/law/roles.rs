@@ -136,8 +136,8 @@ pub fn placed_well(moment: &Moment<'_>, before: &mut Before) -> Result<(), Strin
         };
     };
     let place = moment.place(home);
-    // What goes takes its words with it.
-    if given.holder != *home || moment.is_going() {
+    // What goes takes its words with it; and where the application was placed before, it stays.
+    if given.holder != *home || moment.is_going() || before.homes == moment.homes {
         return Ok(());
     }
     if given.act == Act::Deploy || place.is_none_or(|place| place.truth.dead || has_data(place)) {

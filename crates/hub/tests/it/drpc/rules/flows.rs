@@ -72,7 +72,7 @@ fn a_cluster_names_no_claims_of_other_namespaces() {
             let claims = json!([{ "name": "data", "namespace": space, "protectedByVolSync": true }]);
             group.status.as_mut().unwrap().protected_pvcs = serde_json::from_value(claims).unwrap();
         });
-        let next = lifeboat_hub::drpc::decide::decide(&world, super::now()).next;
+        let next = lifeboat_hub::drpc::decide::decide(&world, now()).next;
         let lifeboat_engine::Next::Do(effects) = next else { return 0 };
         let sent = effects.into_iter().filter_map(|effect| match effect {
             lifeboat_hub::drpc::decide::Effect::PutGroup { group, .. } => group.spec.vol_sync,
