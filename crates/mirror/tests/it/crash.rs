@@ -1,16 +1,16 @@
-//! A death after every change of the disks and every write to the API server: the process is started again on the same disks, and every
-//! promise holds all the same.
+//! A death before and after every change of the disks and every write to the API server: the process is started again on the same disks,
+//! and every promise holds all the same. What must hold all the time is looked at after every change (`watch`).
 //!
 //! Told in real time, because bytes go through real sockets, and many tellings at once, because each mostly waits.
 
-use crate::mortal::Fate;
+use crate::mortal::{Fate, Moment};
 use crate::side::Side;
 use futures::StreamExt as _;
 use lifeboat_testbed::Cluster;
 use std::collections::BTreeMap;
 
 /// Tellings at once.
-const AT_ONCE: usize = 6;
+const AT_ONCE: usize = 8;
 
 /// Two clusters that all tellings of a story share; each has nodes of its own.
 #[derive(Clone)]
@@ -28,7 +28,9 @@ impl Clusters {
     }
 
     async fn sides(&self) -> (Side, Side) {
-        (Side::beside_others(self.east.clone()).await, Side::beside_others(self.west.clone()).await)
+        let east = Side::beside_others(self.east.clone()).await;
+        let west = Side::beside_others(self.west.clone()).await.watched_with(&east);
+        (east, west)
     }
 }
 
@@ -89,12 +91,14 @@ async fn told<F: Future<Output = ()>>(least: usize, story: impl Fn(Clusters, Fat
     story(clusters.clone(), first.clone()).await;
     let effects = first.done();
     assert!(effects.len() >= least, "{effects:#?}");
-    let fates: Vec<Fate> = (1..=effects.len()).map(Fate::dying_after).collect();
+    let deaths = [Moment::Before, Moment::After].into_iter();
+    let deaths = deaths.flat_map(|moment| (1..=effects.len()).map(move |at| Fate::dying_at(at, moment)));
+    let fates: Vec<Fate> = deaths.collect();
     let tellings = fates.iter().map(|fate| story(clusters.clone(), fate.clone()));
     futures::stream::iter(tellings).buffer_unordered(AT_ONCE).collect::<()>().await;
     // Real threads are at work, so one telling may need an effect less than another.
     let deaths = fates.iter().filter(|fate| fate.is_dead()).count();
-    assert!(deaths + 3 >= effects.len(), "only {deaths} deaths at {} effects", effects.len());
+    assert!(deaths + 6 >= fates.len(), "only {deaths} deaths of {}", fates.len());
 }
 
 #[tokio::test]
@@ -105,6 +109,7 @@ async fn a_primary_that_dies_while_it_is_made_secondary_loses_nothing() {
         relocated(&east, &west).await;
         east.kill().await;
         west.kill().await;
+        east.watch.verdict();
     })
     .await;
 }
@@ -117,6 +122,7 @@ async fn a_secondary_that_dies_while_it_receives_and_becomes_primary_loses_nothi
         relocated(&east, &west).await;
         east.kill().await;
         west.kill().await;
+        east.watch.verdict();
     })
     .await;
 }
@@ -128,6 +134,7 @@ async fn a_former_primary_that_dies_while_it_takes_the_peers_data_gets_there() {
         resynced(&east, &west, fate).await;
         east.kill().await;
         west.kill().await;
+        east.watch.verdict();
     })
     .await;
 }

@@ -7,6 +7,7 @@ mod rules;
 mod side;
 mod stories;
 mod talking;
+mod watch;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 

@@ -1,79 +1,114 @@
-//! A process that dies: after so many changes of its disks and writes to the API server.
+//! A process that dies: before or after one of its changes of the disks and writes to the API server.
 
+use crate::watch::Watch;
 use async_trait::async_trait;
 use lifeboat_apiserver::fault::{Asked, Faults, RequestFault};
-use lifeboat_lvm::{
-    Capacity, Change, Create, DeviceClass, Directories, Error, Lvm, Snapped, Snapshot, Volume,
-};
+use lifeboat_lvm::{Capacity, Change, Create, DeviceClass, Error, Lvm, Snapped, Snapshot, Volume};
 use lifeboat_node::{CopyCare, Filesystems, Purpose};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::watch;
+
+/// On which side of an effect a process dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// It has not happened.
+    Before,
+    /// It has, and nobody hears of it.
+    After,
+}
 
 /// Counts what a process does to its disks and writes to the API server, and says when it dies.
 #[derive(Clone, Default)]
 pub struct Fate {
     done: Arc<Mutex<Vec<String>>>,
-    /// The process dies after this many effects, before it hears what came of the last one.
-    dies_after: Option<usize>,
+    /// The process dies at the effect of this number.
+    dies_at: Option<(usize, Moment)>,
+    dead: Arc<AtomicBool>,
     pub died: Arc<tokio::sync::Notify>,
+    /// Who looks at the disks.
+    watch: Arc<Watch>,
 }
 
 impl Fate {
-    pub fn dying_after(effects: usize) -> Self {
-        Self { dies_after: Some(effects), ..Self::default() }
+    pub fn dying_at(effect: usize, moment: Moment) -> Self {
+        Self { dies_at: Some((effect, moment)), ..Self::default() }
+    }
+
+    /// The same, seen by one who looks at the disks.
+    pub fn watched(mut self, watch: Arc<Watch>) -> Self {
+        self.watch = watch;
+        self
     }
 
     pub fn done(&self) -> Vec<String> {
         self.done.lock().clone()
     }
 
-    /// Counts an effect, and says whether the process dies of it.
-    fn dies(&self, what: String) -> bool {
-        let number = {
-            let mut all = self.done.lock();
-            all.push(what);
-            all.len()
-        };
-        let dies = self.dies_after.is_some_and(|last| number >= last);
-        if dies {
+    /// Counts an effect.
+    fn begins(&self, what: String) -> usize {
+        let mut all = self.done.lock();
+        all.push(what);
+        all.len()
+    }
+
+    /// Whether the process dies of an effect here.
+    fn dies(&self, number: usize, moment: Moment) -> bool {
+        let dies = self.dies_at.is_some_and(|(last, when)| number >= last && when == moment);
+        if dies && !self.dead.swap(true, Ordering::SeqCst) {
             self.died.notify_one();
         }
         dies
     }
 
     pub fn is_dead(&self) -> bool {
-        self.dies_after.is_some_and(|last| self.done.lock().len() >= last)
+        self.dead.load(Ordering::SeqCst)
     }
 }
 
 impl Faults for Fate {
     fn on_request(&self, asked: Asked<'_>) -> RequestFault {
-        let counts = asked.verb.is_write() && asked.path.resource != "events";
         if self.is_dead() {
             return RequestFault::DropRequest;
         }
-        let what = || format!("{} {}/{}", asked.verb.as_str(), asked.path.resource, asked.path.name);
-        if counts && self.dies(what()) { RequestFault::DropAnswer } else { RequestFault::None }
+        if !asked.verb.is_write() || asked.path.resource == "events" {
+            return RequestFault::None;
+        }
+        self.watch.look();
+        let what = format!("{} {}/{}", asked.verb.as_str(), asked.path.resource, asked.path.name);
+        let number = self.begins(what);
+        if self.dies(number, Moment::Before) {
+            RequestFault::DropRequest
+        } else if self.dies(number, Moment::After) {
+            RequestFault::DropAnswer
+        } else {
+            RequestFault::None
+        }
     }
 }
 
 /// A back end whose caller can die at every change.
 pub struct Mortal {
-    pub inner: Directories,
+    pub inner: Arc<dyn Lvm>,
     pub fate: Fate,
 }
 
 impl Mortal {
     async fn effect<R>(&self, what: String, work: impl Future<Output = R>) -> R {
+        // Whoever has died does not go on.
         if self.fate.is_dead() {
             return std::future::pending().await;
         }
+        let number = self.fate.begins(what);
+        if self.fate.dies(number, Moment::Before) {
+            return std::future::pending().await;
+        }
         let done = work.await;
-        // Whoever has died does not go on.
-        if self.fate.dies(what) { std::future::pending().await } else { done }
+        self.fate.watch.look();
+        if self.fate.dies(number, Moment::After) { std::future::pending().await } else { done }
     }
 }
 

@@ -1,6 +1,7 @@
 //! One of two clusters: an API server, a node with a folder for disks, its agent and its mirror.
 
 use crate::mortal::{Fate, Mortal, NoMounts};
+use crate::watch::Watch;
 use k8s_openapi::api::core::v1::{
     CSIPersistentVolumeSource, ObjectReference, PersistentVolume, PersistentVolumeClaim, Secret,
 };
@@ -39,6 +40,8 @@ pub struct Side {
     tasks: Arc<Mutex<Vec<Task>>>,
     /// When its next processes die.
     pub fate: Arc<Mutex<Fate>>,
+    /// Who looks at its disks, after every change of theirs.
+    pub watch: Arc<Watch>,
 }
 
 impl Side {
@@ -50,14 +53,25 @@ impl Side {
 
     /// A side on a cluster that has the definitions already, and maybe other sides.
     pub async fn beside_others(cluster: Cluster) -> Self {
+        let folder = Arc::new(TempDir::new().unwrap());
+        let watch = Arc::<Watch>::default();
+        watch.add(folder.path().join("disks/volumes"));
         Self {
             mark: cluster.namespace("mirror").await,
             cluster,
-            folder: Arc::new(TempDir::new().unwrap()),
+            folder,
             address: Arc::default(),
             tasks: Arc::default(),
             fate: Arc::default(),
+            watch,
         }
+    }
+
+    /// The same, with one who looks at the disks of both.
+    pub fn watched_with(mut self, other: &Self) -> Self {
+        other.watch.add(self.disks().join("volumes"));
+        self.watch = other.watch.clone();
+        self
     }
 
     pub fn node(&self) -> String {
@@ -76,7 +90,7 @@ impl Side {
     pub async fn run(self, client: kube::Client, clock: Clock, fate: Fate) {
         std::fs::create_dir_all(self.disks()).unwrap();
         let class = DirectoryClass::new("dir", self.disks()).default_class();
-        let inner = Directories::new(vec![class]).unwrap();
+        let inner: Arc<dyn Lvm> = Arc::new(Directories::new(vec![class]).unwrap());
         let lvm: Arc<dyn Lvm> = Arc::new(Mortal { inner, fate });
         let parts = lifeboat_node::volume::Parts {
             lvm: lvm.clone(),
@@ -105,7 +119,7 @@ impl Side {
 
     /// Starts its processes.
     pub async fn start(&self) {
-        let fate = self.fate.lock().clone();
+        let fate = self.fate.lock().clone().watched(self.watch.clone());
         let side = self.clone();
         let living = async move {
             let clock = side.cluster.clock();
@@ -119,7 +133,8 @@ impl Side {
             }
             // Whoever died is started again, and lives.
             let client = side.cluster.account("node").await;
-            side.run(client, clock, Fate::default()).await;
+            let fate = Fate::default().watched(side.watch.clone());
+            side.run(client, clock, fate).await;
         };
         self.tasks.lock().push(Task::spawn(living));
         while self.address.lock().is_none() {

