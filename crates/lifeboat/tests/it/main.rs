@@ -6,5 +6,6 @@ mod binder;
 mod demo;
 mod explain;
 mod fleet;
+mod peers;
 mod process;
 mod up;
