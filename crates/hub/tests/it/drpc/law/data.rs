@@ -8,7 +8,7 @@ use lifeboat_hub::drpc::commission::{Act, Commission, epoch_on};
 use lifeboat_hub::drpc::world::GroupWords as _;
 use lifeboat_hub::words::Words as _;
 
-/// S5, as far as a hub can break it: a cluster is promoted only when its group has settled as secondary or was primary; no work lets a group begin
+/// S5, as far as a hub can break it: a cluster takes over only when its group has settled as secondary or is primary; no work lets a group begin
 /// empty that was ever primary anywhere; and every group selects the whole application. Which point is restored, and whether it is complete and
 /// verified, the protector there decides.
 pub fn only_the_whole_is_promoted(moment: &Moment<'_>, before: &mut Before) -> Result<(), String> {
@@ -37,22 +37,31 @@ pub fn only_the_whole_is_promoted(moment: &Moment<'_>, before: &mut Before) -> R
         if first && (given.act != Act::Deploy || reigned) {
             return Err(format!("{} is told that nothing was ever recorded", place.name));
         }
-        let fresh = before.promoted.get(place.name) != Some(&given.epoch);
-        if !intent.is_primary() || given.act == Act::Deploy || !fresh {
-            continue;
-        }
-        let Some(group) = place.group() else {
-            return Err(format!("{} is promoted and has no group", place.name));
-        };
-        let settled =
-            group.status.as_ref().and_then(|status| status.state.as_ref()) == Some(&VrgState::Secondary);
-        // Who reigned last has all of the data himself, whatever role he was on the way to.
-        let newest = moment.places.iter().flat_map(|other| &other.truth.reigns).max();
-        if !settled && !group.is_primary() && place.truth.reigns.last() != newest {
-            return Err(format!("{} is promoted from {:?}", place.name, group.status));
-        }
     }
-    Ok(())
+    taken_over_by_the_settled(moment, before)
+}
+
+/// An epoch that moves the role is given out only to a cluster whose group has settled as secondary, or is primary still. What a cluster can be
+/// promoted from later, when it is told, its protector decides.
+fn taken_over_by_the_settled(moment: &Moment<'_>, before: &Before) -> Result<(), String> {
+    let given = moment.drpc.and_then(Commission::on).filter(|given| given.act != Act::Deploy);
+    let moves = |given: &Commission| {
+        before.last().is_some_and(|last| given.epoch > last.epoch && given.holder != last.holder)
+    };
+    // Whoever deletes amid a move wants the application to be somewhere; and what was given out before a hub forgot it was judged then.
+    let Some(given) = given.filter(|given| moves(given) && !moment.is_going() && moment.phase().is_some())
+    else {
+        return Ok(());
+    };
+    let Some(group) = moment.place(&given.holder).and_then(|place| place.group()) else {
+        return Err(format!("{} takes over and has no group", given.holder));
+    };
+    let settled =
+        group.status.as_ref().and_then(|status| status.state.as_ref()) == Some(&VrgState::Secondary);
+    match settled || group.is_primary() {
+        true => Ok(()),
+        false => Err(format!("{} takes over from {:?}", given.holder, group.status)),
+    }
 }
 
 /// S7, as far as a hub can break it: what a failover gives up is on record no later than the failover, and is what the old primary really has not

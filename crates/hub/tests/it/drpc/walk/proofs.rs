@@ -110,16 +110,17 @@ fn moves() {
     east.cut = Some(east.written);
     promote(Act::Relocate)(&mut copied);
     copied.holds(false).unwrap();
-    // What is promoted has settled.
-    breaks("S5", moved(Act::Failover, "Failover"), |walk| {
+    // Who takes over has settled.
+    let failing = || steady(json!({ "action": "Failover", "failoverCluster": "west" }));
+    breaks("S5", failing(), |walk| {
         for group in walk.clusters.get_mut("west").unwrap().groups.values_mut() {
             group.status.as_mut().unwrap().state = Some("Unknown".into());
         }
-        promote(Act::Failover)(walk);
+        commission(walk, 2, "west", Act::Failover);
     });
-    breaks("S5", moved(Act::Failover, "Failover"), |walk| {
+    breaks("S5", failing(), |walk| {
         walk.clusters.get_mut("west").unwrap().groups.clear();
-        promote(Act::Failover)(walk);
+        commission(walk, 2, "west", Act::Failover);
     });
     // It is placed where its data is.
     breaks("S25", moved(Act::Failover, "Failover"), |walk| {
