@@ -6,7 +6,7 @@ use lifeboat_api::conditions::{drpc as told, vrg};
 use lifeboat_api::ramen::DRState;
 use lifeboat_engine::conditions::holds;
 use lifeboat_hub::drpc::commission::{Act, Commission};
-use lifeboat_hub::drpc::world::GroupWords as _;
+use lifeboat_hub::drpc::world::GroupWords;
 use lifeboat_hub::words::Words as _;
 use lifeboat_hub::works;
 use serde_json::json;
@@ -99,7 +99,7 @@ pub fn amnesia_is_harmless(moment: &Moment<'_>, before: &mut Before) -> Result<(
         }
     }
     for home in &moment.homes {
-        let primary = |place: &super::Place<'_>| place.group().is_some_and(|group| group.is_primary());
+        let primary = |place: &super::Place<'_>| place.group().is_some_and(GroupWords::is_primary);
         if !moment.place(home).is_some_and(primary) {
             return unheard(format!("it is placed on {home}, which is not primary"));
         }

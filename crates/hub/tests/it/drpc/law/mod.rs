@@ -26,9 +26,9 @@ use lifeboat_api::view::ManagedClusterView;
 use lifeboat_api::work::ManifestWork;
 use lifeboat_engine::ObjectKey;
 use lifeboat_hub::drpc::commission::{Act, Commission};
-use lifeboat_hub::drpc::world::GroupWords as _;
+use lifeboat_hub::drpc::world::GroupWords;
 use lifeboat_hub::views;
-use lifeboat_hub::words::Words as _;
+use lifeboat_hub::words::Words;
 use lifeboat_hub::works;
 use lifeboat_testbed::Scene;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,7 +58,7 @@ impl Place<'_> {
 
     /// Whether the cluster is meant to be primary.
     pub fn is_meant_primary(&self) -> bool {
-        self.intent.is_some_and(|intent| intent.is_primary())
+        self.intent.is_some_and(GroupWords::is_primary)
     }
 }
 
@@ -88,7 +88,7 @@ impl Moment<'_> {
     }
 
     pub fn is_going(&self) -> bool {
-        self.drpc.is_some_and(|drpc| drpc.is_going())
+        self.drpc.is_some_and(Words::is_going)
     }
 }
 

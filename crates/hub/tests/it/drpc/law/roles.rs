@@ -3,7 +3,7 @@
 use super::{Before, Moment, Place};
 use lifeboat_api::conditions::vrg as words;
 use lifeboat_hub::drpc::commission::{Act, Commission, epoch_on};
-use lifeboat_hub::drpc::world::GroupWords as _;
+use lifeboat_hub::drpc::world::GroupWords;
 
 /// S1: at most one cluster is meant to be primary, at any moment.
 pub fn one_primary(moment: &Moment<'_>, _: &mut Before) -> Result<(), String> {
@@ -35,7 +35,7 @@ pub fn epochs_grow(moment: &Moment<'_>, before: &mut Before) -> Result<(), Strin
     if on_record == 0 {
         // What was given out and reached no cluster is nobody's, once the hub has forgotten it.
         let groups = moment.places.iter().filter_map(|place| place.group());
-        let highest = groups.map(|group| group.epoch()).max().unwrap_or(0);
+        let highest = groups.map(GroupWords::epoch).max().unwrap_or(0);
         before.epochs.remove("the commission");
         before.commissions.retain(|epoch, _| *epoch <= highest);
     }
@@ -129,7 +129,7 @@ pub fn placed_well(moment: &Moment<'_>, before: &mut Before) -> Result<(), Strin
     let Some(drpc) = moment.drpc else { return Ok(()) };
     let Some(given) = Commission::on(drpc) else {
         // A deletion that lost its memory goes by what it sees.
-        let seen = moment.place(home).is_some_and(|place| place.group().is_some_and(|one| one.is_primary()));
+        let seen = moment.place(home).is_some_and(|place| place.group().is_some_and(GroupWords::is_primary));
         return match moment.is_going() && seen || before.lost {
             true => Ok(()),
             false => Err(format!("it is placed on {home} by nobody")),
