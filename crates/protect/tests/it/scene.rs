@@ -9,6 +9,7 @@ use lifeboat_api::ramen::VolumeReplicationGroup;
 use lifeboat_api::replication::{VolumeReplication, VolumeReplicationClass};
 use lifeboat_api::snapshot::VolumeSnapshot;
 use lifeboat_api::volsync::{ReplicationDestination, ReplicationSource};
+use lifeboat_apiserver::fault::Faults;
 use lifeboat_binder::Neighbours;
 use lifeboat_engine::{Clock, Settings};
 use lifeboat_protect::ledger::Ledger;
@@ -106,11 +107,21 @@ impl Scene {
     }
 
     pub async fn sharing(cluster: &Cluster, prefix: &str, stores: Shelves) -> Self {
+        let client = cluster.account("protector").await;
+        Self::with(cluster, prefix, stores, client).await
+    }
+
+    /// With a protector that sees through `faults`.
+    pub async fn seeing(cluster: &Cluster, prefix: &str, faults: Arc<dyn Faults>) -> Self {
+        Self::with(cluster, prefix, Shelves::default(), cluster.client_with(faults)).await
+    }
+
+    async fn with(cluster: &Cluster, prefix: &str, stores: Shelves, protector: kube::Client) -> Self {
         cluster.install(&lifeboat_api::crds()).await;
         let mark = cluster.namespace(prefix).await;
         furnish(cluster, &mark).await;
         let mut scene = Self::over(cluster, &mark, stores);
-        scene.start().await;
+        scene.start(protector);
         scene
     }
 
@@ -133,8 +144,7 @@ impl Scene {
         }
     }
 
-    async fn start(&mut self) {
-        let client = self.cluster.account("protector").await;
+    fn start(&mut self, client: kube::Client) {
         self.tasks.push(Task::spawn(run_binder(self.cluster.client(), self.cluster.clock())));
         self.tasks.push(Task::spawn(self.player.clone().run()));
         let ledger: Arc<dyn Ledger> = Arc::new(self.stores.clone());

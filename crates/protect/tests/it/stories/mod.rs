@@ -1,5 +1,6 @@
 //! Stories, on both clusters.
 
+mod blind;
 mod copied;
 mod lacking;
 mod many;
