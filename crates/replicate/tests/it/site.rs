@@ -21,6 +21,7 @@ use lifeboat_stream::Timing;
 use lifeboat_testbed::{Cluster, Task};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -367,20 +368,33 @@ pub fn external<'a>(source: &'a ReplicationSource, key: &str) -> &'a str {
 }
 
 /// Every file below a folder with its bytes.
-pub fn tree(folder: &Path) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
-    fn walk(root: &Path, at: &Path, all: &mut std::collections::BTreeMap<PathBuf, Vec<u8>>) {
-        for entry in std::fs::read_dir(at).unwrap() {
-            let path = entry.unwrap().path();
+pub fn tree(folder: &Path) -> Tree {
+    walk(folder).unwrap()
+}
+
+/// The same while others are at work: nothing where the folder went or became another meanwhile.
+pub fn glimpse(folder: &Path) -> Option<Tree> {
+    let which = || std::fs::metadata(folder).ok().map(|meta| meta.ino());
+    let before = which()?;
+    let seen = walk(folder).ok();
+    seen.filter(|_| which() == Some(before))
+}
+
+pub type Tree = std::collections::BTreeMap<PathBuf, Vec<u8>>;
+
+fn walk(root: &Path) -> std::io::Result<Tree> {
+    let (mut all, mut folders) = (Tree::new(), vec![root.to_owned()]);
+    while let Some(at) = folders.pop() {
+        for entry in std::fs::read_dir(at)? {
+            let path = entry?.path();
             if path.is_dir() {
-                walk(root, &path, all);
+                folders.push(path);
             } else {
-                all.insert(path.strip_prefix(root).unwrap().to_owned(), std::fs::read(&path).unwrap());
+                all.insert(path.strip_prefix(root).unwrap().to_owned(), std::fs::read(&path)?);
             }
         }
     }
-    let mut all = std::collections::BTreeMap::new();
-    walk(folder, folder, &mut all);
-    all
+    Ok(all)
 }
 
 /// Bytes that do not pack, the same for the same seed.
