@@ -1,8 +1,9 @@
 //! Reading any object without saying `Option` at every step, and the smallest patch between two versions of it. What is asked of one kind only
 //! stays with the controller that asks.
 
-use crate::ObjectKey;
+use crate::{Class, EffectError, ObjectKey};
 use kube::Resource;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// What is asked of any object all the time.
@@ -52,14 +53,23 @@ pub trait Words: Resource {
 impl<K: Resource> Words for K {}
 
 /// The smallest merge patch that turns one value into another, so that what peers have and we do not know stays.
-#[must_use]
-pub fn difference(before: &Value, after: &Value) -> Value {
+///
+/// # Errors
+/// When one of them cannot be written as JSON.
+pub fn difference(before: &impl Serialize, after: &impl Serialize) -> Result<Value, EffectError> {
+    let bad = |error| EffectError::caused(Class::BadInput, "writing a change down", error);
+    let (before, after) =
+        (serde_json::to_value(before).map_err(bad)?, serde_json::to_value(after).map_err(bad)?);
+    Ok(differ(&before, &after))
+}
+
+fn differ(before: &Value, after: &Value) -> Value {
     let (Value::Object(before), Value::Object(after)) = (before, after) else { return after.clone() };
     let mut patch = Map::new();
     for (key, value) in after {
         match before.get(key) {
             Some(known) if known == value => {}
-            Some(known) => drop(patch.insert(key.clone(), difference(known, value))),
+            Some(known) => drop(patch.insert(key.clone(), differ(known, value))),
             None => drop(patch.insert(key.clone(), value.clone())),
         }
     }
@@ -85,7 +95,7 @@ mod tests {
     #[test]
     fn a_patch_holds_only_what_differs() {
         let check = |before: Value, after: Value, patch: Value| {
-            assert_eq!(difference(&before, &after), patch, "{before} to {after}");
+            assert_eq!(difference(&before, &after).unwrap(), patch, "{before} to {after}");
         };
         check(
             json!({ "a": 1, "b": { "c": 2, "d": 3 } }),
@@ -99,5 +109,6 @@ mod tests {
         );
         check(json!({ "list": [1, 2] }), json!({ "list": [1] }), json!({ "list": [1] }));
         check(json!({}), json!({ "new": { "x": null } }), json!({ "new": { "x": null } }));
+        check(json!(null), json!({ "a": 1 }), json!({ "a": 1 }));
     }
 }

@@ -137,13 +137,10 @@ pub async fn put(works: &Objects<ManifestWork>, wanted: &ManifestWork) -> Result
     if says(&known, wanted) {
         return Ok(());
     }
-    let bad = |error| EffectError::caused(Class::BadInput, format!("writing ManifestWork {key} down"), error);
-    let before = serde_json::to_value(&known.spec).map_err(bad)?;
-    let after = serde_json::to_value(&wanted.spec).map_err(bad)?;
     let mut metadata = known.guard();
     metadata["annotations"] = json!(wanted.metadata.annotations);
     metadata["labels"] = json!(wanted.metadata.labels);
-    let patch = json!({ "metadata": metadata, "spec": difference(&before, &after) });
+    let patch = json!({ "metadata": metadata, "spec": difference(&known.spec, &wanted.spec)? });
     works.patch(&key, &Patch::Merge(patch)).await.map(drop)
 }
 

@@ -6,7 +6,7 @@ use kube::Resource;
 use lifeboat_api::annotations;
 use lifeboat_api::topolvm::LogicalVolume;
 pub use lifeboat_engine::Words;
-use lifeboat_engine::{Class, EffectError, ObjectKey};
+use lifeboat_engine::{Class, EffectError, ObjectKey, difference};
 pub use lifeboat_replicate::words::{epochs, group, is_bound};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -65,11 +65,7 @@ pub(crate) fn shown<T: Serialize>(
     before: Option<&T>,
     after: &T,
 ) -> Result<Value, EffectError> {
-    let bad = |error| EffectError::caused(Class::BadInput, "writing a status down", error);
-    let before = before.map_or(Ok(Value::Null), serde_json::to_value).map_err(bad)?;
-    let after = serde_json::to_value(after).map_err(bad)?;
-    let changes = lifeboat_replicate::words::difference(&before, &after);
-    Ok(json!({ "metadata": object.guard(), "status": changes }))
+    Ok(json!({ "metadata": object.guard(), "status": difference(&before, after)? }))
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ mod filesystems;
 mod handle;
 mod jobs;
 mod mounts;
-mod patch;
 pub mod provision;
 pub mod snapshots;
 pub mod stores;

@@ -22,7 +22,7 @@ use lifeboat_api::snapshot::VolumeSnapshotClass;
 use lifeboat_api::{annotations, finalizers, labels};
 use lifeboat_engine::conditions::{Conditions, Holds};
 use lifeboat_engine::{
-    Backoff, Class, Clock, Controller, Decision, EffectError, ObjectKey, Objects, Trouble, Why, difference,
+    Backoff, Clock, Controller, Decision, EffectError, ObjectKey, Objects, Trouble, Why, difference,
 };
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -359,10 +359,8 @@ impl Controller for Surveys {
     }
 
     async fn show(&self, world: &World, status: DRClusterConfigStatus) -> Result<(), EffectError> {
-        let bad = |error| EffectError::caused(Class::BadInput, "writing the survey down", error);
-        let before = serde_json::to_value(world.config.status.clone().unwrap_or_default()).map_err(bad)?;
-        let after = serde_json::to_value(&status).map_err(bad)?;
-        let patch = json!({ "metadata": world.config.guard(), "status": difference(&before, &after) });
+        let before = world.config.status.clone().unwrap_or_default();
+        let patch = json!({ "metadata": world.config.guard(), "status": difference(&before, &status)? });
         let key = ObjectKey::of(&*world.config);
         self.configs.patch_status(&key, &Patch::Merge(patch)).await.map(drop)
     }

@@ -159,11 +159,8 @@ impl Controller for Controlled {
     }
 
     async fn show(&self, world: &World, status: DRClusterStatus) -> Result<(), EffectError> {
-        let bad = |error| EffectError::caused(Class::BadInput, "writing the status down", error);
         let shown = world.cluster.status.clone().unwrap_or_default();
-        let before = serde_json::to_value(&shown).map_err(bad)?;
-        let after = serde_json::to_value(&status).map_err(bad)?;
-        let patch = json!({ "metadata": world.cluster.guard(), "status": difference(&before, &after) });
+        let patch = json!({ "metadata": world.cluster.guard(), "status": difference(&shown, &status)? });
         let key = ObjectKey::of(&*world.cluster);
         self.watched.clusters.patch_status(&key, &Patch::Merge(patch)).await.map(drop)
     }

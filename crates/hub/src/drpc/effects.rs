@@ -187,11 +187,8 @@ impl Controller for Drpcs {
     }
 
     async fn show(&self, world: &World, status: DRPlacementControlStatus) -> Result<(), EffectError> {
-        let bad = |error| EffectError::caused(Class::BadInput, "writing the status down", error);
         let shown = world.shown();
-        let before = serde_json::to_value(&shown).map_err(bad)?;
-        let after = serde_json::to_value(&status).map_err(bad)?;
-        let patch = json!({ "metadata": world.drpc.guard(), "status": difference(&before, &after) });
+        let patch = json!({ "metadata": world.drpc.guard(), "status": difference(&shown, &status)? });
         self.watched.drpcs.patch_status(&world.key(), &Patch::Merge(patch)).await?;
         if status.phase != shown.phase
             && let Some((level, reason, note)) = status.phase.as_ref().and_then(event)

@@ -175,11 +175,8 @@ impl Controller for Policies {
     }
 
     async fn show(&self, world: &World, status: DRPolicyStatus) -> Result<(), EffectError> {
-        let bad = |error| EffectError::caused(Class::BadInput, "writing the status down", error);
         let shown = world.policy.status.clone().unwrap_or_default();
-        let before = serde_json::to_value(&shown).map_err(bad)?;
-        let after = serde_json::to_value(&status).map_err(bad)?;
-        let patch = json!({ "metadata": world.policy.guard(), "status": difference(&before, &after) });
+        let patch = json!({ "metadata": world.policy.guard(), "status": difference(&shown, &status)? });
         let key = ObjectKey::of(&*world.policy);
         self.watched.policies.patch_status(&key, &Patch::Merge(patch)).await.map(drop)
     }

@@ -2,7 +2,6 @@
 
 use crate::disks::Look;
 use crate::mounts::{CopyCare, Purpose};
-use crate::patch::difference;
 use crate::volume::decide::{VolumeDecision, VolumeEffect, backup_tag, decide, mode};
 use crate::volume::move_bytes::{self, Move};
 use crate::volume::status::{VolumeWhy, reference};
@@ -15,7 +14,7 @@ use kube::api::Patch;
 use lifeboat_api::annotations::{self, parameters};
 use lifeboat_api::topolvm::{LogicalVolume, LogicalVolumeStatus, SnapshotOperation};
 use lifeboat_api::{finalizers, labels};
-use lifeboat_engine::{Class, Controller, EffectError, ObjectKey, Trouble};
+use lifeboat_engine::{Class, Controller, EffectError, ObjectKey, Trouble, difference};
 use lifeboat_lvm::{Access, Create, Error, Snapshot};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -303,9 +302,7 @@ impl Controller for Volumes {
     async fn show(&self, world: &World, status: LogicalVolumeStatus) -> Result<(), EffectError> {
         let before = world.volume.status.clone().unwrap_or_default();
         let key = ObjectKey::of(&*world.volume);
-        let changes = difference(&before, &status).map_err(|error| {
-            EffectError::caused(Class::BadInput, format!("showing LogicalVolume {key}"), error)
-        })?;
+        let changes = difference(&before, &status)?;
         let patch = Patch::Merge(json!({ "metadata": precondition(&world.volume), "status": changes }));
         self.volumes.patch_status(&key, &patch).await.map(drop)
     }

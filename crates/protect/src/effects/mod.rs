@@ -173,11 +173,8 @@ impl Controller for Groups {
     }
 
     async fn show(&self, world: &World, status: VolumeReplicationGroupStatus) -> Result<(), EffectError> {
-        let bad = |error| EffectError::caused(Class::BadInput, "writing the status down", error);
         let shown = world.group.status.clone().unwrap_or_default();
-        let before = serde_json::to_value(&shown).map_err(bad)?;
-        let after = serde_json::to_value(&status).map_err(bad)?;
-        let patch = json!({ "metadata": world.group.guard(), "status": difference(&before, &after) });
+        let patch = json!({ "metadata": world.group.guard(), "status": difference(&shown, &status)? });
         self.watched.groups.patch_status(&world.key(), &Patch::Merge(patch)).await?;
         if status.state != shown.state {
             let told = |reason: &str, note: &str| {

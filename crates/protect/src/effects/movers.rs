@@ -71,14 +71,11 @@ async fn change<K, S: Serialize>(
 where
     K: kube::Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
 {
-    let bad = |error| EffectError::caused(Class::BadInput, "writing a spec down", error);
-    let before = serde_json::to_value(before).map_err(bad)?;
-    let after = serde_json::to_value(after).map_err(bad)?;
     let mut metadata = found.guard();
     if let Some(notes) = notes {
         metadata["annotations"] = notes;
     }
-    let patch = json!({ "metadata": metadata, "spec": difference(&before, &after) });
+    let patch = json!({ "metadata": metadata, "spec": difference(before, after)? });
     objects.patch(&ObjectKey::of(found), &Patch::Merge(patch)).await.map(drop)
 }
 

@@ -367,9 +367,7 @@ impl Controller for Receivers {
 
     async fn show(&self, world: &World, status: ReplicationDestinationStatus) -> Result<(), EffectError> {
         let Some(receiver) = &world.receiver else { return Ok(()) };
-        let bad = |error| EffectError::caused(Class::BadInput, "writing a status down", error);
-        let before = receiver.status.as_ref().map_or(Ok(Value::Null), serde_json::to_value).map_err(bad)?;
-        let changes = difference(&before, &serde_json::to_value(&status).map_err(bad)?);
+        let changes = difference(&receiver.status, &status)?;
         let patch = Patch::Merge(json!({ "metadata": receiver.guard(), "status": changes }));
         self.ground.kinds.destinations.patch_status(&world.key, &patch).await.map(drop)
     }

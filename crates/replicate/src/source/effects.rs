@@ -20,7 +20,7 @@ use lifeboat_engine::{Class, Controller, EffectError, ObjectKey, Trouble};
 use lifeboat_lvm::{Access, AccessMode, Error, Snapshot};
 use lifeboat_node::{CopyCare, Purpose};
 use lifeboat_stream::{Sent, Source, Trust};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -231,9 +231,7 @@ impl Controller for Senders {
 
     async fn show(&self, world: &World, status: ReplicationSourceStatus) -> Result<(), EffectError> {
         let source = &world.source;
-        let bad = |error| EffectError::caused(Class::BadInput, "writing a status down", error);
-        let before = source.status.as_ref().map_or(Ok(Value::Null), serde_json::to_value).map_err(bad)?;
-        let changes = difference(&before, &serde_json::to_value(&status).map_err(bad)?);
+        let changes = difference(&source.status, &status)?;
         let patch = Patch::Merge(json!({ "metadata": source.guard(), "status": changes }));
         self.ground.kinds.sources.patch_status(&ObjectKey::of(&**source), &patch).await.map(drop)
     }
