@@ -1,6 +1,7 @@
 //! Crash at every write: a story is told once to see its effects, then once for each effect with the process dying right
-//! before it, and once right after it with the answer lost. The process is then started again on the same cluster, and the
-//! story must end as if nothing had happened.
+//! before it, and once right after it with the answer lost. (Where no time passed between two effects, dying before the second is dying
+//! after the first, and is told once.) The process is then started again on the same cluster, and the story must end as if nothing had
+//! happened.
 //!
 //! Dying means what `kill -9` means: the controller's future is dropped, and nothing that it still tries happens. (What it had
 //! spawned would live on; the engine spawns nothing.)
@@ -40,6 +41,9 @@ pub struct Process<W> {
 type Controller<W> = Box<dyn Fn(Process<W>) -> BoxFuture<'static, ()> + Send + Sync>;
 type Story<W> = Box<dyn Fn(Cluster, W) -> BoxFuture<'static, ()> + Send + Sync>;
 type Check<W> = Box<dyn Fn(&Scene<'_, W>) -> Result<(), String> + Send + Sync>;
+
+/// What a telling shows, the effects of the first life and the end; or what is wrong with it.
+type Told = Result<(Vec<Point>, BTreeMap<String, Value>), String>;
 
 /// A story to be told with a crash at every effect. See the crate's tests for one in full.
 #[must_use = "a story is told by `run`"]
@@ -172,8 +176,8 @@ impl<W: Clone + Send + Sync + 'static> CrashStory<W> {
     /// # Panics
     /// When a check fails, saying where the process had died; or when an expected kind of effect does not occur.
     #[expect(clippy::print_stdout, reason = "the crash points are what a reader of the test wants to see")]
-    pub async fn run(self) -> Vec<Point> {
-        let (points, end) = self.tell(None).await.unwrap_or_else(|why| panic!("{}: {why}", self.name));
+    pub fn run(self) -> Vec<Point> {
+        let (points, end) = self.tell(None).unwrap_or_else(|why| panic!("{}: {why}", self.name));
         let mut kinds: BTreeMap<Kind, usize> = self.expects.iter().map(|kind| (*kind, 0)).collect();
         for point in &points {
             *kinds.entry(point.kind).or_default() += 1;
@@ -187,11 +191,12 @@ impl<W: Clone + Send + Sync + 'static> CrashStory<W> {
             assert!(*count > 0, "{}: the story must have effects of kind {kind} and shows none", self.name);
         }
         for (number, point) in points.iter().enumerate() {
-            for moment in [Moment::Before, Moment::After] {
+            let before = (!point.at_once || !self.same_order).then_some(Moment::Before);
+            for moment in before.into_iter().chain([Moment::After]) {
                 let place =
                     format!("{}: dying {moment:?} effect {number} ({point})", self.name).to_lowercase();
                 let _on_panic = Place(&place);
-                let told = self.tell_with_a_death(number, moment).await;
+                let told = self.tell_with_a_death(number, moment);
                 let (seen, crashed_end) = told.unwrap_or_else(|why| panic!("{place}: {why}"));
                 if self.same_order {
                     assert_eq!(
@@ -211,15 +216,11 @@ impl<W: Clone + Send + Sync + 'static> CrashStory<W> {
 
     /// One telling in which the process dies. Threads that meet earlier this time may need a write less, so that the last effects do not come; then
     /// the story is told again.
-    async fn tell_with_a_death(
-        &self,
-        number: usize,
-        moment: Moment,
-    ) -> Result<(Vec<Point>, BTreeMap<String, Value>), String> {
+    fn tell_with_a_death(&self, number: usize, moment: Moment) -> Told {
         let tellings = if self.same_order { 1 } else { TELLINGS };
         let mut told = Err(DID_NOT_COME.to_owned());
         for _ in 0..tellings {
-            told = self.tell(Some((number, moment))).await;
+            told = self.tell(Some((number, moment)));
             if !told.as_ref().is_err_and(|why| why == DID_NOT_COME) {
                 break;
             }
@@ -227,11 +228,25 @@ impl<W: Clone + Send + Sync + 'static> CrashStory<W> {
         told
     }
 
-    /// One telling: the effects of the first life, and the end.
-    async fn tell(
-        &self,
-        dies_at: Option<(usize, Moment)>,
-    ) -> Result<(Vec<Point>, BTreeMap<String, Value>), String> {
+    /// One telling: the effects of the first life, and the end. It has a runtime of its own, whose clock jumps, so that nothing of it lives on
+    /// beside the next one; and a stack with room for the deep calls of unoptimised code.
+    fn tell(&self, dies_at: Option<(usize, Moment)>) -> Told {
+        let tell = || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+            let runtime = runtime.expect("a runtime can be set up");
+            let told = runtime.block_on(Box::pin(self.tell_once(dies_at)));
+            runtime.shutdown_background();
+            told
+        };
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(16 << 20).spawn_scoped(scope, tell);
+            let told = thread.expect("a thread can be started").join();
+            told.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    async fn tell_once(&self, dies_at: Option<(usize, Moment)>) -> Told {
         let cluster = Cluster::embedded();
         cluster.install(&self.definitions).await;
         if let Some(name) = self.account {

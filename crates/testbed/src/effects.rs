@@ -5,6 +5,7 @@
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// What kind of effect.
@@ -47,6 +48,8 @@ pub struct Point {
     pub kind: Kind,
     /// What it did, in words.
     pub what: String,
+    /// Whether no time passed since the effect before: then dying right before this one is dying right after that one.
+    pub at_once: bool,
 }
 
 impl fmt::Display for Point {
@@ -62,6 +65,7 @@ pub struct Died;
 
 struct Life {
     seen: Vec<Point>,
+    last: Option<Instant>,
     dies_at: Option<(usize, Moment)>,
     dead: bool,
 }
@@ -89,7 +93,7 @@ impl CrashPoints {
     }
 
     pub(crate) fn new(dies_at: Option<(usize, Moment)>, after_effect: Arc<dyn Fn() + Send + Sync>) -> Self {
-        let life = Life { seen: Vec::new(), dies_at, dead: false };
+        let life = Life { seen: Vec::new(), last: None, dies_at, dead: false };
         Self { life: Arc::new(Mutex::new(life)), died: CancellationToken::new(), after_effect }
     }
 
@@ -138,7 +142,9 @@ impl CrashPoints {
             return Fate::DiesBefore;
         }
         let number = life.seen.len();
-        life.seen.push(Point { kind, what });
+        let now = Instant::now();
+        let at_once = life.last.replace(now) == Some(now);
+        life.seen.push(Point { kind, what, at_once });
         let fate = match life.dies_at {
             Some((at, Moment::Before)) if at == number => Fate::DiesBefore,
             Some((at, Moment::After)) if at == number => Fate::DiesAfter,

@@ -88,8 +88,8 @@ fn story(name: &str) -> CrashStory<()> {
         .invariant("bound is mutual", bound_is_mutual)
 }
 
-#[tokio::test(start_paused = true)]
-async fn binding_survives_a_death_at_every_write() {
+#[test]
+fn binding_survives_a_death_at_every_write() {
     let points = story("bind")
         .story(|cluster, ()| async move {
             create(&cluster, volume("v1").sized("1Gi")).await;
@@ -100,13 +100,12 @@ async fn binding_survives_a_death_at_every_write() {
             bound(&cluster, "b").await;
         })
         .converges(ends(&[("a", "Bound"), ("b", "Bound"), ("v1", "Bound"), ("v2", "Bound")]))
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 8, "{points:#?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn binding_what_is_reserved_survives_a_death_at_every_write() {
+#[test]
+fn binding_what_is_reserved_survives_a_death_at_every_write() {
     let points = story("prebound")
         .story(|cluster, ()| async move {
             let mut reserved = volume("v1").for_claim("a", "");
@@ -119,13 +118,12 @@ async fn binding_what_is_reserved_survives_a_death_at_every_write() {
             bound(&cluster, "b").await;
         })
         .converges(ends(&[("a", "Bound"), ("b", "Bound"), ("v1", "Bound"), ("v2", "Bound")]))
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 8, "{points:#?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn releasing_and_taking_again_survives_a_death_at_every_write() {
+#[test]
+fn releasing_and_taking_again_survives_a_death_at_every_write() {
     let points = story("release")
         .story(|cluster, ()| async move {
             create(&cluster, volume("v1")).await;
@@ -145,13 +143,12 @@ async fn releasing_and_taking_again_survives_a_death_at_every_write() {
             claim(&cluster, fixtures::claim("default", "c")).await;
         })
         .converges(ends(&[("c", "Bound"), ("v1", "Bound"), ("v2", "Failed")]))
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 14, "{points:#?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn provisioning_survives_a_death_at_every_write() {
+#[test]
+fn provisioning_survives_a_death_at_every_write() {
     let points = story("provision")
         .story(|cluster, ()| async move {
             let class: StorageClass =
@@ -170,13 +167,12 @@ async fn provisioning_survives_a_death_at_every_write() {
             delete(&cluster, "a").await;
         })
         .converges(ends(&[("v1", "Released")]))
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 5, "{points:#?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn growing_survives_a_death_at_every_write() {
+#[test]
+fn growing_survives_a_death_at_every_write() {
     let named = |scene: &Scene<'_, ()>| {
         let claims = scene.list::<PersistentVolumeClaim>();
         let resizer = claims.first().and_then(|claim| annotation(&claim.metadata, STORAGE_RESIZER));
@@ -196,13 +192,12 @@ async fn growing_survives_a_death_at_every_write() {
         })
         .converges(ends(&[("a", "Bound"), ("v1", "Bound")]))
         .converges(named)
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 5, "{points:#?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn making_a_claim_for_a_pod_survives_a_death_at_every_write() {
+#[test]
+fn making_a_claim_for_a_pod_survives_a_death_at_every_write() {
     let points = story("scratch")
         .story(|cluster, ()| async move {
             create(&cluster, volume("v1")).await;
@@ -222,7 +217,6 @@ async fn making_a_claim_for_a_pod_survives_a_death_at_every_write() {
             Api::namespaced(cluster.client(), "default").create(&PostParams::default(), &pod).await.unwrap();
         })
         .converges(ends(&[("p-scratch", "Bound"), ("v1", "Bound")]))
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 5, "{points:#?}");
 }

@@ -104,8 +104,8 @@ fn applied_is_applied(scene: &Scene<'_, ()>) -> Result<(), String> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_work_is_made_changed_and_removed() {
+#[test]
+fn a_work_is_made_changed_and_removed() {
     let points = CrashStory::new("a work from its beginning to its end")
         .install(definitions())
         .controller(run)
@@ -146,13 +146,12 @@ async fn a_work_is_made_changed_and_removed() {
             }
         })
         .quiet_for(Duration::from_secs(60))
-        .run()
-        .await;
+        .run();
     assert!(points.len() > 15, "{points:#?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_view_is_kept_up() {
+#[test]
+fn a_view_is_kept_up() {
     CrashStory::new("a view of a group that comes, changes and goes")
         .install(definitions())
         .controller(run)
@@ -178,12 +177,11 @@ async fn a_view_is_kept_up() {
         })
         .expects(Kind::Api)
         .quiet_for(Duration::from_secs(60))
-        .run()
-        .await;
+        .run();
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_cluster_is_let_in_by_a_hub_that_dies() {
+#[test]
+fn a_cluster_is_let_in_by_a_hub_that_dies() {
     CrashStory::new("a cluster is let in, turned away and let in again")
         .install(definitions())
         .controller(|process: Process<()>| async move {
@@ -221,6 +219,5 @@ async fn a_cluster_is_let_in_by_a_hub_that_dies() {
             }
         })
         .quiet_for(Duration::from_secs(60))
-        .run()
-        .await;
+        .run();
 }

@@ -133,8 +133,8 @@ fn nothing_left(moment: &Moment<'_, Beside>) -> Result<(), String> {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn making_and_removing_a_volume_survives_a_death_at_every_effect() {
+#[test]
+fn making_and_removing_a_volume_survives_a_death_at_every_effect() {
     let points = story("provision and reclaim")
         .story(|cluster, beside| async move {
             let scene = scene(&cluster, &beside, &[("a", 6)]).await;
@@ -144,14 +144,13 @@ async fn making_and_removing_a_volume_survives_a_death_at_every_effect() {
             scene.gone(&scene.volumes, volume.metadata.name.as_deref().unwrap()).await;
         })
         .converges(nothing_left)
-        .run()
-        .await;
+        .run();
     // LogicalVolume, volume, seal; storage, volume, finalizer.
     assert!(points.len() >= 6, "{points:#?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn growing_survives_a_death_at_every_effect() {
+#[test]
+fn growing_survives_a_death_at_every_effect() {
     let points = story("expand")
         .story(|cluster, beside| async move {
             let scene = scene(&cluster, &beside, &[("a", 6)]).await;
@@ -179,13 +178,12 @@ async fn growing_survives_a_death_at_every_effect() {
                 Err(format!("{shown:?}"))
             }
         })
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 7, "{points:#?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn snapshots_and_what_is_made_from_them_survive_a_death_at_every_effect() {
+#[test]
+fn snapshots_and_what_is_made_from_them_survive_a_death_at_every_effect() {
     let points = story("snapshot, restore and delete")
         .story(|cluster, beside| async move {
             let scene = scene(&cluster, &beside, &[("a", 6)]).await;
@@ -209,13 +207,12 @@ async fn snapshots_and_what_is_made_from_them_survive_a_death_at_every_effect() 
             }
         })
         .converges(nothing_left)
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 20, "{points:#?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn backups_restores_and_their_removal_survive_a_death_at_every_effect() {
+#[test]
+fn backups_restores_and_their_removal_survive_a_death_at_every_effect() {
     let points = story("backup, restore elsewhere and removal")
         .expects(Kind::Mover)
         .invariant("no volume that must be restored is there without its barrier", |moment| {
@@ -272,7 +269,6 @@ async fn backups_restores_and_their_removal_survive_a_death_at_every_effect() {
             }
         })
         .converges(nothing_left)
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 20, "{points:#?}");
 }

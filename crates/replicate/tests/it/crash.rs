@@ -173,75 +173,68 @@ async fn receives(cluster: Cluster, ground: &Ground, receiver: Value) -> Site {
 
 #[test]
 fn copies_survive_a_death_at_every_effect() {
-    crate::tell(true, async {
-        let points = told("two copies")
-            .story(|cluster, ground| async move {
-                let site = receives(cluster, &ground, receiver_json("to")).await;
-                site.listens("to").await;
-                let files = site.claim("data").await;
-                fs::write(files.join("f"), noise(1, 100_000)).unwrap();
-                let sender = sender_json("data", "to", json!({"manual": "first"}));
-                create(site.sources.clone(), at_epoch(sender, 1)).await;
-                let source = site.served("data", "first").await;
-                site.has("to", external(&source, "generation")).await;
-                fs::write(files.join("g"), noise(2, 100_000)).unwrap();
-                site.merge(&site.sources, "data", at_epoch(json!({}), 2)).await;
-                let source = site.copy("data", "second").await;
-                site.has("to", external(&source, "generation")).await;
-                assert_eq!(tree(&site.files("volsync-to-dst").await), tree(&files));
-                ground.beside.lock().extend(site.into_tasks());
-            })
-            .run()
-            .await;
-        assert!(points.len() >= 12, "{points:#?}");
-    });
+    let points = told("two copies")
+        .story(|cluster, ground| async move {
+            let site = receives(cluster, &ground, receiver_json("to")).await;
+            site.listens("to").await;
+            let files = site.claim("data").await;
+            fs::write(files.join("f"), noise(1, 100_000)).unwrap();
+            let sender = sender_json("data", "to", json!({"manual": "first"}));
+            create(site.sources.clone(), at_epoch(sender, 1)).await;
+            let source = site.served("data", "first").await;
+            site.has("to", external(&source, "generation")).await;
+            fs::write(files.join("g"), noise(2, 100_000)).unwrap();
+            site.merge(&site.sources, "data", at_epoch(json!({}), 2)).await;
+            let source = site.copy("data", "second").await;
+            site.has("to", external(&source, "generation")).await;
+            assert_eq!(tree(&site.files("volsync-to-dst").await), tree(&files));
+            ground.beside.lock().extend(site.into_tasks());
+        })
+        .run();
+    assert!(points.len() >= 12, "{points:#?}");
 }
 
 #[test]
 fn the_way_back_to_an_image_survives_a_death_at_every_effect() {
-    crate::tell(true, async {
-        let points = told("back to an image")
-            .story(|cluster, ground| async move {
-                let mut receiver = receiver_json("to");
-                receiver["spec"]["rsyncTLS"]["destinationPVC"] = json!("landed");
-                let site = receives(cluster, &ground, receiver).await;
-                let landed = site.claim("landed").await;
-                site.listens("to").await;
-                let files = site.claim("data").await;
-                fs::write(files.join("f"), noise(1, 100_000)).unwrap();
-                let sender = sender_json("data", "to", json!({"manual": "first"}));
-                create(site.sources.clone(), at_epoch(sender, 1)).await;
-                let source = site.served("data", "first").await;
-                let receiver = site.has("to", external(&source, "generation")).await;
-                let image = receiver.status.unwrap().latest_image.unwrap().name;
-                site.merge(&site.destinations, "to", json!({"spec": {"paused": true}})).await;
-                site.cluster.until(&site.destinations, "to", is_hushed).await;
-                // Half a copy came after it, as it were: from now on it is all of the one or all of the other.
-                fs::write(landed.join("f"), noise(3, 50_000)).unwrap();
-                fs::write(landed.join("half"), "half").unwrap();
-                ground.watch.only(&landed, [tree(&landed), tree(&files)]);
-                let note = json!({"metadata": {"annotations": {ROLL_BACK_TO: image}}});
-                site.merge(&site.destinations, "to", note).await;
-                let answered = |receiver: Option<&ReplicationDestination>| {
-                    let notes = receiver.and_then(|receiver| receiver.metadata.annotations.as_ref());
-                    notes.and_then(|notes| notes.get(ROLLED_BACK_TO)) == Some(&image)
-                };
-                site.cluster.until(&site.destinations, "to", answered).await;
-                assert_eq!(tree(&landed), tree(&files));
-                ground.watch.anything();
-                let on =
-                    json!({"metadata": {"annotations": {ROLL_BACK_TO: null}}, "spec": {"paused": false}});
-                site.merge(&site.destinations, "to", on).await;
-                let receiver = site.listens("to").await;
-                let notes = receiver.metadata.annotations.unwrap_or_default();
-                assert!(!notes.contains_key(ROLLED_BACK_TO), "the answer is over: {notes:?}");
-                ground.beside.lock().extend(site.into_tasks());
-            })
-            .run()
-            .await;
-        let exchanged = points.iter().any(|point| format!("{point:?}").contains("exchange"));
-        assert!(points.len() >= 15 && exchanged, "{points:#?}");
-    });
+    let points = told("back to an image")
+        .story(|cluster, ground| async move {
+            let mut receiver = receiver_json("to");
+            receiver["spec"]["rsyncTLS"]["destinationPVC"] = json!("landed");
+            let site = receives(cluster, &ground, receiver).await;
+            let landed = site.claim("landed").await;
+            site.listens("to").await;
+            let files = site.claim("data").await;
+            fs::write(files.join("f"), noise(1, 100_000)).unwrap();
+            let sender = sender_json("data", "to", json!({"manual": "first"}));
+            create(site.sources.clone(), at_epoch(sender, 1)).await;
+            let source = site.served("data", "first").await;
+            let receiver = site.has("to", external(&source, "generation")).await;
+            let image = receiver.status.unwrap().latest_image.unwrap().name;
+            site.merge(&site.destinations, "to", json!({"spec": {"paused": true}})).await;
+            site.cluster.until(&site.destinations, "to", is_hushed).await;
+            // Half a copy came after it, as it were: from now on it is all of the one or all of the other.
+            fs::write(landed.join("f"), noise(3, 50_000)).unwrap();
+            fs::write(landed.join("half"), "half").unwrap();
+            ground.watch.only(&landed, [tree(&landed), tree(&files)]);
+            let note = json!({"metadata": {"annotations": {ROLL_BACK_TO: image}}});
+            site.merge(&site.destinations, "to", note).await;
+            let answered = |receiver: Option<&ReplicationDestination>| {
+                let notes = receiver.and_then(|receiver| receiver.metadata.annotations.as_ref());
+                notes.and_then(|notes| notes.get(ROLLED_BACK_TO)) == Some(&image)
+            };
+            site.cluster.until(&site.destinations, "to", answered).await;
+            assert_eq!(tree(&landed), tree(&files));
+            ground.watch.anything();
+            let on = json!({"metadata": {"annotations": {ROLL_BACK_TO: null}}, "spec": {"paused": false}});
+            site.merge(&site.destinations, "to", on).await;
+            let receiver = site.listens("to").await;
+            let notes = receiver.metadata.annotations.unwrap_or_default();
+            assert!(!notes.contains_key(ROLLED_BACK_TO), "the answer is over: {notes:?}");
+            ground.beside.lock().extend(site.into_tasks());
+        })
+        .run();
+    let exchanged = points.iter().any(|point| format!("{point:?}").contains("exchange"));
+    assert!(points.len() >= 15 && exchanged, "{points:#?}");
 }
 
 fn is_hushed(receiver: Option<&ReplicationDestination>) -> bool {

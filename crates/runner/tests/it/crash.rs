@@ -101,8 +101,8 @@ fn story(name: &str) -> CrashStory<Ground> {
         .order_may_differ()
 }
 
-#[tokio::test(start_paused = true)]
-async fn running_and_replacing_a_pod_survives_a_death_at_every_effect() {
+#[test]
+fn running_and_replacing_a_pod_survives_a_death_at_every_effect() {
     let points = story("pods")
         .story(|cluster, ground| async move {
             prepare(&cluster, &ground).await;
@@ -122,13 +122,12 @@ async fn running_and_replacing_a_pod_survives_a_death_at_every_effect() {
             let told = (pods.len(), pods.iter().all(running), scene.world.computer.alive(), ready);
             if told == (1, true, 1, Some(1)) { Ok(()) } else { Err(format!("{told:?}")) }
         })
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 14, "{points:#?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn taking_a_deployment_away_survives_a_death_at_every_effect() {
+#[test]
+fn taking_a_deployment_away_survives_a_death_at_every_effect() {
     let points = story("removal")
         .story(|cluster, ground| async move {
             prepare(&cluster, &ground).await;
@@ -141,8 +140,7 @@ async fn taking_a_deployment_away_survives_a_death_at_every_effect() {
             let told = (scene.list::<Pod>().len(), scene.world.computer.alive());
             if told == (0, 0) { Ok(()) } else { Err(format!("{told:?}")) }
         })
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 9, "{points:#?}");
 }
 
@@ -209,8 +207,8 @@ async fn until_deployed(cluster: &Cluster) {
     cluster.until(&deployments, "web", |web| web.is_some()).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn moving_an_application_survives_a_death_at_every_write() {
+#[test]
+fn moving_an_application_survives_a_death_at_every_write() {
     let points = subscription("subscription")
         .story(|cluster, ()| async move {
             prepare_hub(&cluster).await;
@@ -237,13 +235,12 @@ async fn moving_an_application_survives_a_death_at_every_write() {
                 (scene.list::<Deployment>().len(), scene.list::<PersistentVolumeClaim>().len(), record);
             if told == (0, 0, false) { Ok(()) } else { Err(format!("{told:?}")) }
         })
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 6, "{points:#?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_restored_claim_is_taken_over_and_never_taken_for_ones_own() {
+#[test]
+fn a_restored_claim_is_taken_over_and_never_taken_for_ones_own() {
     let points = subscription("restored")
         .story(|cluster, ()| async move {
             prepare_hub(&cluster).await;
@@ -273,7 +270,6 @@ async fn a_restored_claim_is_taken_over_and_never_taken_for_ones_own() {
         })
         // Annotations hold the record's uid.
         .ends_may_differ()
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 3, "{points:#?}");
 }

@@ -78,39 +78,39 @@ fn crash_story() -> CrashStory<Cards> {
         .converges(ended)
 }
 
-#[tokio::test(start_paused = true)]
-async fn greetings_survive_a_death_at_every_write() {
-    let points = crash_story().expects(Kind::ObjectStore).run().await;
+#[test]
+fn greetings_survive_a_death_at_every_write() {
+    let points = crash_story().expects(Kind::ObjectStore).run();
     let api = points.iter().filter(|point| point.kind == Kind::Api).count();
     let cards = points.iter().filter(|point| point.kind == Kind::ObjectStore).count();
     assert!(api >= 12 && cards == 3, "{points:#?}");
 }
 
-async fn failure_of(story: CrashStory<Cards>) -> String {
-    let failed = tokio::spawn(story.run()).await.expect_err("the story must fail").into_panic();
+fn failure_of<W: Clone + Send + Sync + 'static>(story: CrashStory<W>) -> String {
+    let failed = std::thread::spawn(|| story.run()).join().expect_err("the story must fail");
     let message = failed.downcast_ref::<String>().cloned();
     message.or_else(|| failed.downcast_ref::<&str>().map(ToString::to_string)).unwrap()
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_kind_that_does_not_occur_is_a_failure() {
-    let why = failure_of(crash_story().expects(Kind::Lvm)).await;
+#[test]
+fn a_kind_that_does_not_occur_is_a_failure() {
+    let why = failure_of(crash_story().expects(Kind::Lvm));
     assert!(why.contains("lvm") && why.contains("shows none"), "{why}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_broken_invariant_is_a_failure_that_names_the_write() {
+#[test]
+fn a_broken_invariant_is_a_failure_that_names_the_write() {
     let broken = |scene: &Scene<'_, Cards>| match scene.get::<ConfigMap>("default", "second") {
         Some(_) => Err("it is here".to_owned()),
         None => Ok(()),
     };
-    let why = failure_of(crash_story().invariant("no second text", broken)).await;
+    let why = failure_of(crash_story().invariant("no second text", broken));
     assert!(why.contains("no second text") && why.contains("configmaps default/second"), "{why}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_end_that_does_not_come_is_a_failure() {
-    let why = failure_of(crash_story().converges(|_| Err("never".into()))).await;
+#[test]
+fn an_end_that_does_not_come_is_a_failure() {
+    let why = failure_of(crash_story().converges(|_| Err("never".into())));
     assert!(why.contains("did not end") && why.contains("never"), "{why}");
 }
 
@@ -128,8 +128,8 @@ async fn forgetful(process: Process<()>) {
     std::future::pending::<()>().await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_controller_that_needs_its_memory_is_found_out() {
+#[test]
+fn a_controller_that_needs_its_memory_is_found_out() {
     let story = CrashStory::new("forgetful")
         .controller(forgetful)
         .story(|_, ()| async {})
@@ -138,13 +138,12 @@ async fn a_controller_that_needs_its_memory_is_found_out() {
             let two: Option<ConfigMap> = scene.get("default", "two");
             two.map(drop).ok_or_else(|| "no second map".to_owned())
         });
-    let failed = tokio::spawn(story.run()).await.expect_err("it must be found out").into_panic();
-    let why = failed.downcast_ref::<String>().cloned().unwrap();
+    let why = failure_of(story);
     assert!(why.contains("dying after effect 0") && why.contains("no second map"), "{why}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_controller_that_keeps_writing_is_found_out() {
+#[test]
+fn a_controller_that_keeps_writing_is_found_out() {
     let restless = |process: Process<()>| async move {
         let maps: Api<ConfigMap> = Api::namespaced(process.client, "default");
         for count in 0.. {
@@ -155,7 +154,6 @@ async fn a_controller_that_keeps_writing_is_found_out() {
     };
     let story =
         CrashStory::new("restless").controller(restless).story(|_, ()| async {}).converges(|_| Ok(()));
-    let failed = tokio::spawn(story.run()).await.expect_err("it must be found out").into_panic();
-    let why = failed.downcast_ref::<String>().cloned().unwrap();
+    let why = failure_of(story);
     assert!(why.contains("and yet did"), "{why}");
 }

@@ -197,8 +197,8 @@ fn valid(scene: &Scene<'_, Ground>) -> Result<(), String> {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn making_a_pair_survives_a_death_at_every_effect() {
+#[test]
+fn making_a_pair_survives_a_death_at_every_effect() {
     let points = story("pair")
         .expects(Kind::ObjectStore)
         .story(|cluster, ground| async move {
@@ -214,13 +214,12 @@ async fn making_a_pair_survives_a_death_at_every_effect() {
             stage.policy().await;
         })
         .converges(valid)
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 15, "{points:#?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn fencing_and_unfencing_survive_a_death_at_every_effect() {
+#[test]
+fn fencing_and_unfencing_survive_a_death_at_every_effect() {
     let points = story("fence")
         .story(|cluster, ground| async move {
             let stage = ground.in_use(&cluster).await;
@@ -237,13 +236,12 @@ async fn fencing_and_unfencing_survive_a_death_at_every_effect() {
                 other => Err(format!("{other:?}")),
             }
         })
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 8, "{points:#?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn deleting_survives_a_death_at_every_effect() {
+#[test]
+fn deleting_survives_a_death_at_every_effect() {
     story("delete")
         .story(|cluster, ground| async move {
             let stage = ground.in_use(&cluster).await;
@@ -258,6 +256,5 @@ async fn deleting_survives_a_death_at_every_effect() {
                 false => Err("something is left".into()),
             }
         })
-        .run()
-        .await;
+        .run();
 }

@@ -142,8 +142,8 @@ fn ends(scene: &Scene<'_, Ground>, phase: &str, epoch: i64, home: &str) -> Resul
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_deployment_survives_a_death_at_every_write() {
+#[test]
+fn a_deployment_survives_a_death_at_every_write() {
     let points = story("deploy")
         .story(|cluster, ground| async move {
             let stage = ground.empty(&cluster).await;
@@ -152,13 +152,12 @@ async fn a_deployment_survives_a_death_at_every_write() {
             ground.put(stage);
         })
         .converges(|scene| ends(scene, "Deployed", 1, "east"))
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 12, "{points:#?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_failover_survives_a_death_at_every_write() {
+#[test]
+fn a_failover_survives_a_death_at_every_write() {
     let points = story("failover")
         .story(|cluster, ground| async move {
             let stage = ground.deployed(&cluster).await;
@@ -169,13 +168,12 @@ async fn a_failover_survives_a_death_at_every_write() {
             ground.put(stage);
         })
         .converges(|scene| ends(scene, "FailedOver", 2, "west"))
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 10, "{points:#?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_relocation_survives_a_death_at_every_write() {
+#[test]
+fn a_relocation_survives_a_death_at_every_write() {
     let points = story("relocate")
         .story(|cluster, ground| async move {
             let stage = ground.deployed(&cluster).await;
@@ -188,13 +186,12 @@ async fn a_relocation_survives_a_death_at_every_write() {
                 scene.world.spokes.lock().iter().map(|spoke| spoke.state.lock().last_copies).sum();
             if copies == 1 { Ok(()) } else { Err(format!("{copies} last copies")) }
         })
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 12, "{points:#?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_deletion_survives_a_death_at_every_write() {
+#[test]
+fn a_deletion_survives_a_death_at_every_write() {
     story("delete")
         .story(|cluster, ground| async move {
             let stage = ground.deployed(&cluster).await;
@@ -209,12 +206,11 @@ async fn a_deletion_survives_a_death_at_every_write() {
                 (_, _, home) => Err(format!("{} works are left, and it is on {home:?}", left.len())),
             }
         })
-        .run()
-        .await;
+        .run();
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_recovery_of_memory_survives_a_death_at_every_write() {
+#[test]
+fn a_recovery_of_memory_survives_a_death_at_every_write() {
     story("recovery")
         .story(|cluster, ground| async move {
             let mut stage = ground
@@ -230,12 +226,11 @@ async fn a_recovery_of_memory_survives_a_death_at_every_write() {
             ground.put(stage);
         })
         .converges(|scene| ends(scene, "FailedOver", 2, "west"))
-        .run()
-        .await;
+        .run();
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_second_claim_to_an_application_survives_a_death_at_every_write() {
+#[test]
+fn a_second_claim_to_an_application_survives_a_death_at_every_write() {
     story("rival")
         .story(|cluster, ground| async move {
             let stage = ground.deployed(&cluster).await;
@@ -253,12 +248,11 @@ async fn a_second_claim_to_an_application_survives_a_death_at_every_write() {
                 false => Err(format!("{:?} {said:?}", status.blockers)),
             }
         })
-        .run()
-        .await;
+        .run();
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_drill_that_is_asked_for_and_taken_back_survives_a_death_at_every_write() {
+#[test]
+fn a_drill_that_is_asked_for_and_taken_back_survives_a_death_at_every_write() {
     story("drill")
         .story(|cluster, ground| async move {
             let stage = ground.deployed(&cluster).await;
@@ -276,6 +270,5 @@ async fn a_drill_that_is_asked_for_and_taken_back_survives_a_death_at_every_writ
                 scene.world.spokes.lock().iter().map(|spoke| spoke.state.lock().reigns.len()).sum();
             if reigns == 1 { Ok(()) } else { Err(format!("{reigns} reigns")) }
         })
-        .run()
-        .await;
+        .run();
 }

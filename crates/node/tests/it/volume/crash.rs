@@ -59,8 +59,8 @@ fn nothing_left(scene: &Scene<'_, Ground>) -> Result<(), String> {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_volumes_life_survives_a_death_at_every_effect() {
+#[test]
+fn a_volumes_life_survives_a_death_at_every_effect() {
     let points = story("life")
         .story(|cluster, ground| async move {
             create(&cluster, &ground.plain("pvc-1", "n1")).await;
@@ -72,13 +72,12 @@ async fn a_volumes_life_survives_a_death_at_every_effect() {
             gone(&cluster, &ground.name("pvc-1")).await;
         })
         .converges(nothing_left)
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 5, "{points:#?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn backup_and_restore_survive_a_death_at_every_effect() {
+#[test]
+fn backup_and_restore_survive_a_death_at_every_effect() {
     let points = story("backup and restore")
         .story(|cluster, ground| async move {
             ground.offer_store(&cluster).await;
@@ -102,7 +101,6 @@ async fn backup_and_restore_survive_a_death_at_every_effect() {
             if (left, cleaned) == (2, 2) { Ok(()) } else { Err(format!("{left} on disk, {cleaned} usable")) }
         })
         .ends_may_differ()
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 15, "{points:#?}");
 }

@@ -31,8 +31,8 @@ async fn turn(stage: &Stage, spec: Value) {
     stage.merge(&stage.groups, "web", json!({ "spec": spec })).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_primarys_life_survives_a_death_at_every_effect() {
+#[test]
+fn a_primarys_life_survives_a_death_at_every_effect() {
     let points = story("primary")
         .expects(Kind::ObjectStore)
         .story(|cluster, ground| async move {
@@ -57,13 +57,12 @@ async fn a_primarys_life_survives_a_death_at_every_effect() {
                 false => Err("records are left".into()),
             }
         })
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 12, "{points:#?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn going_and_coming_back_survives_a_death_at_every_effect() {
+#[test]
+fn going_and_coming_back_survives_a_death_at_every_effect() {
     let points = story("there and back")
         .expects(Kind::ObjectStore)
         .story(|cluster, ground| async move {
@@ -90,13 +89,12 @@ async fn going_and_coming_back_survives_a_death_at_every_effect() {
                 other => Err(format!("{other:?}")),
             }
         })
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 20, "{points:#?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_last_copy_survives_a_death_at_every_effect() {
+#[test]
+fn a_last_copy_survives_a_death_at_every_effect() {
     story("last copy")
         .story(|cluster, ground| async move {
             let stage = ground.stage(&cluster).await;
@@ -121,8 +119,7 @@ async fn a_last_copy_survives_a_death_at_every_effect() {
                 other => Err(format!("{other:?}")),
             }
         })
-        .run()
-        .await;
+        .run();
 }
 
 /// A record as the other cluster wrote it: a volume on the disks of a node over there, which has another name here.
@@ -156,8 +153,8 @@ async fn bytes(stage: &Stage, name: &str, node: &str) -> LogicalVolume {
     volumes.create(&PostParams::default(), &serde_json::from_value(made).unwrap()).await.unwrap()
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_failover_from_records_survives_a_death_at_every_effect() {
+#[test]
+fn a_failover_from_records_survives_a_death_at_every_effect() {
     let points = story("failover")
         .expects(Kind::ObjectStore)
         .story(|cluster, ground| async move {
@@ -186,13 +183,12 @@ async fn a_failover_from_records_survives_a_death_at_every_effect() {
             }
             Ok(())
         })
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 8, "{points:#?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_failover_from_images_survives_a_death_at_every_effect() {
+#[test]
+fn a_failover_from_images_survives_a_death_at_every_effect() {
     let points = story("failover from images")
         .story(|cluster, ground| async move {
             let stage = ground.stage(&cluster).await;
@@ -229,13 +225,12 @@ async fn a_failover_from_images_survives_a_death_at_every_effect() {
                 false => Err("not restored".into()),
             }
         })
-        .run()
-        .await;
+        .run();
     assert!(points.len() >= 6, "{points:#?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_claim_that_is_received_into_survives_a_death_at_every_effect() {
+#[test]
+fn a_claim_that_is_received_into_survives_a_death_at_every_effect() {
     story("received into")
         .story(|cluster, ground| async move {
             let stage = ground.stage(&cluster).await;
@@ -264,12 +259,11 @@ async fn a_claim_that_is_received_into_survives_a_death_at_every_effect() {
             1 => Ok(()),
             other => Err(format!("{other} senders")),
         })
-        .run()
-        .await;
+        .run();
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_old_primary_that_returns_survives_a_death_at_every_effect() {
+#[test]
+fn an_old_primary_that_returns_survives_a_death_at_every_effect() {
     story("return and delete as secondary")
         .expects(Kind::ObjectStore)
         .story(|cluster, ground| async move {
@@ -297,12 +291,11 @@ async fn an_old_primary_that_returns_survives_a_death_at_every_effect() {
                 other => Err(format!("{other:?}: the replica and the records stay")),
             }
         })
-        .run()
-        .await;
+        .run();
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_deletion_in_the_middle_of_a_move_survives_a_death_at_every_effect() {
+#[test]
+fn a_deletion_in_the_middle_of_a_move_survives_a_death_at_every_effect() {
     story("deleted while it moves")
         .story(|cluster, ground| async move {
             let stage = ground.stage(&cluster).await;
@@ -328,6 +321,5 @@ async fn a_deletion_in_the_middle_of_a_move_survives_a_death_at_every_effect() {
                 false => Err("the volume may be thrown away".into()),
             }
         })
-        .run()
-        .await;
+        .run();
 }
