@@ -194,6 +194,29 @@ async fn hold_watches(access: &Access) -> Result<Vec<tokio::task::JoinHandle<()>
     Ok(held)
 }
 
+/// How often the server was asked to read or write something, watches and lists aside, by whoever; `None` where it does not count.
+///
+/// # Errors
+/// When the server does not answer.
+pub async fn requests(access: &Access) -> Result<Option<f64>> {
+    let mut connection = access.connect().await?;
+    let answer = connection.send(Method::GET, "/metrics", Bytes::new()).await?;
+    if answer.status() != StatusCode::OK {
+        return Ok(None);
+    }
+    let page = answer.into_body().collect().await?.to_bytes();
+    let page = String::from_utf8_lossy(&page);
+    let about = |line: &&str| {
+        ["persistentvolumes", "persistentvolumeclaims", "events"]
+            .iter()
+            .any(|resource| line.contains(&format!("resource=\"{resource}\"")))
+            && ["GET", "POST", "PUT", "PATCH"].iter().any(|verb| line.contains(&format!("verb=\"{verb}\"")))
+    };
+    let counted = page.lines().filter(|line| line.starts_with("apiserver_request_total{")).filter(about);
+    let counts = counted.map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+    Ok(counts.sum())
+}
+
 async fn all(access: &Access, path: &str) -> Result<Vec<Value>> {
     let answer = access.connect().await?.call(Method::GET, path, Bytes::new(), StatusCode::OK).await?;
     let mut list: Value = serde_json::from_slice(&answer)?;

@@ -43,6 +43,8 @@ struct Papers {
     unoffered: BTreeSet<(Wish, ObjectKey)>,
     sightings: BTreeMap<String, Sighting>,
     told: BTreeMap<ObjectKey, String>,
+    /// When a claim last took a volume.
+    taken: Option<Timestamp>,
 }
 
 impl Papers {
@@ -149,6 +151,16 @@ impl Desk {
         papers.wishes_no_more(&offer.claim);
         papers.offered.insert(offer.claim.clone(), volume.to_owned());
         papers.offers.insert(volume.to_owned(), offer);
+    }
+
+    /// A claim has just taken a volume.
+    pub fn took(&self, at: Timestamp) {
+        self.papers.lock().taken = Some(at);
+    }
+
+    /// When a claim last took a volume.
+    pub fn taken(&self) -> Option<Timestamp> {
+        self.papers.lock().taken
     }
 
     /// The offer of a volume.

@@ -17,7 +17,9 @@ use crate::world::{ClaimWorld, Lookups, View, VolumeWorld};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
-use lifeboat_engine::{Class, Controller, EffectError, Level, ObjectKey, Objects, Recorder, Trouble, Wiring};
+use lifeboat_engine::{
+    Class, Clock, Controller, EffectError, Level, ObjectKey, Objects, Recorder, Trouble, Wiring,
+};
 
 /// Reason of the event that names volumes which nearly fit a claim.
 const NEAR_MISSES: &str = "VolumesNearlyFit";
@@ -41,6 +43,8 @@ pub struct Office {
     pub recorder: Recorder,
     /// Counts.
     pub metrics: Metrics,
+    /// Tells when something was done.
+    pub clock: Clock,
 }
 
 impl Office {
@@ -119,7 +123,9 @@ impl Claims {
         match effect {
             ClaimEffect::Reserve(volume) => {
                 let _hold = self.0.hold(&volume, Some(key))?;
-                self.0.volumes.replace(&volume).await.map(drop)
+                self.0.volumes.replace(&volume).await?;
+                self.0.desk.took(self.0.clock.now());
+                Ok(())
             }
             ClaimEffect::ShowVolumeBound(volume) => {
                 let _hold = self.0.hold(&volume, Some(key))?;

@@ -53,8 +53,9 @@ pub fn binder(client: kube::Client, clock: Clock, settings: Settings, neighbours
     let by = Lookups::over(&volumes, &claims, &classes, &pods);
     let recorder = engine.recorder();
     let desk = Desk::over(&claims);
-    let metrics = Metrics::new(volumes.clone(), claims.clone(), clock);
-    let office = Office { volumes, claims, classes, pods, by, desk, recorder, metrics: metrics.clone() };
+    let metrics = Metrics::new(volumes.clone(), claims.clone(), clock.clone());
+    let office =
+        Office { volumes, claims, classes, pods, by, desk, recorder, metrics: metrics.clone(), clock };
     let claims = wake_claims(engine.controller(Claims(office.clone())), &office);
     let volumes = Volumes { office: office.clone(), claims };
     wake_volumes(engine.controller(volumes), &office);

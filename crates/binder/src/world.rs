@@ -8,6 +8,7 @@ use crate::status::{Phase, VolumeStatus};
 use crate::words::{
     ClaimWords, Migration, VolumeWords, claims_of, delays_binding, has_ended, is_default, is_scheduled, text,
 };
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
 use lifeboat_engine::{Cache, Index, ObjectKey};
@@ -33,7 +34,7 @@ pub struct Lookups {
     /// Pods by the claims they name.
     pub pods_using: Index<ObjectKey, Pod>,
     /// Default classes, the newest first.
-    pub defaults: Index<(Reverse<jiff::Timestamp>, String), StorageClass>,
+    pub defaults: Index<(Reverse<Timestamp>, String), StorageClass>,
 }
 
 impl Lookups {
@@ -60,7 +61,7 @@ impl Lookups {
             pods_using: pods.index(claims_of),
             defaults: classes.index(|class: &StorageClass| {
                 let meta = &class.metadata;
-                let made = meta.creation_timestamp.as_ref().map_or(jiff::Timestamp::MIN, |time| time.0);
+                let made = meta.creation_timestamp.as_ref().map_or(Timestamp::MIN, |time| time.0);
                 is_default(class).then(|| (Reverse(made), text(meta.name.as_ref()).to_owned()))
             }),
         }
@@ -138,6 +139,8 @@ pub struct VolumeWorld {
     pub taker: Option<ObjectKey>,
     /// Whether some waiting claim would take it, whatever else it was offered.
     pub wanted: bool,
+    /// When a claim, whichever, last took a volume.
+    pub taken: Option<Timestamp>,
     /// Pods that name its claim and have not ended.
     pub pods: Vec<String>,
     /// The status shown.
@@ -194,7 +197,7 @@ impl View<'_> {
         }
         world.unfit =
             ours.iter().find(carries_uid).filter(|_| matches!(world.found, Found::Nothing)).cloned();
-        let everything = (Reverse(jiff::Timestamp::MAX), String::new())..;
+        let everything = (Reverse(Timestamp::MAX), String::new())..;
         let default = self.by.defaults.find(everything, |_| true);
         world.default_class = default.and_then(|class| class.metadata.name.clone());
         let pods = self.by.pods_using.get(key);
@@ -218,6 +221,7 @@ impl View<'_> {
             in_hand: self.desk.is_held(name),
             offer: self.desk.offer_of(name),
             wanted: taker.is_some() || self.wanted(&volume),
+            taken: self.desk.taken(),
             taker,
             pods,
             shown: Phase::of(&volume).map(Phase::plain),

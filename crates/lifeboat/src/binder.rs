@@ -2,13 +2,16 @@
 
 use crate::cluster::Target;
 use crate::metrics::Page;
-use crate::process::{Lead, block_on, client};
+use crate::process::{Lead, block_on_one_thread, client};
 use anyhow::Context as _;
 use lifeboat_binder::{Binder, Neighbours};
 use lifeboat_engine::{Clock, Settings};
 use prometheus_client::registry::Registry;
 use std::io::Write as _;
 use std::net::SocketAddr;
+
+/// Claims bound in the same time: what an API server on a few cores takes before more of them only wait in line there.
+const KEYS_AT_ONCE: usize = 64;
 
 /// Options of `lifeboat binder`.
 #[derive(clap::Args)]
@@ -32,13 +35,14 @@ pub struct Args {
 
 /// Binds until Ctrl-C or SIGTERM.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    block_on(bind(args))
+    block_on_one_thread(bind(args))
 }
 
 async fn bind(args: &Args) -> anyhow::Result<()> {
     let client = client(&args.target).await?;
     let neighbours = if args.neighbours { Neighbours::Here } else { Neighbours::Elsewhere };
-    let binder = lifeboat_binder::binder(client.clone(), Clock::system(), Settings::default(), neighbours);
+    let settings = Settings { keys_at_once: KEYS_AT_ONCE, ..Settings::default() };
+    let binder = lifeboat_binder::binder(client.clone(), Clock::system(), settings, neighbours);
     let page = page(args.metrics, &binder).await?;
     let engine = binder.engine;
     let lead = Lead {

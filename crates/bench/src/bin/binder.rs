@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use lifeboat_bench::binds::{Bound, Pairs, Watch, bare_writes};
+use lifeboat_bench::binds::{Bound, Pairs, Watch, bare_writes, requests};
 use lifeboat_bench::client::Access;
 use lifeboat_bench::findings::Findings;
 use lifeboat_bench::server::{Server, peak_memory, processor_time};
@@ -54,6 +54,8 @@ struct Achieved {
     bound: Bound,
     processor: Duration,
     memory: u64,
+    /// Requests for each bind, where the server counts them.
+    asked: Option<f64>,
 }
 
 impl Who {
@@ -113,6 +115,7 @@ async fn compare(args: &Args, findings: &mut Findings) -> Result<()> {
         for (name, pairs) in loads {
             note(findings, &format!("{name}_lifeboat"), &on_real(args, Who::Ours, pairs).await?);
         }
+        note(findings, "embedded_lifeboat", &on_embedded(args, Pairs { count: args.many, sizes: 1 }).await?);
         return Ok(());
     }
     let mut worst = [f64::INFINITY, 0.0, 0.0, f64::INFINITY];
@@ -163,6 +166,9 @@ fn note(findings: &mut Findings, prefix: &str, achieved: &Achieved) {
     findings.figure(&format!("{prefix}_binds_per_second"), achieved.bound.rate());
     findings.figure(&format!("{prefix}_processor_s"), achieved.processor.as_secs_f64());
     findings.figure(&format!("{prefix}_peak_memory_mb"), achieved.memory as f64 / 1e6);
+    if let Some(asked) = achieved.asked {
+        findings.figure(&format!("{prefix}_requests_per_bind"), asked);
+    }
 }
 
 fn folder(args: &Args) -> &Path {
@@ -194,6 +200,7 @@ async fn bind_all(
     kubeconfig: &Path,
 ) -> Result<Achieved> {
     pairs.make(access).await?;
+    let asked = requests(access).await?;
     let mut watch = Watch::begin(access).await?;
     let process = who.start(args, kubeconfig, folder(args))?;
     let bound = watch
@@ -201,14 +208,17 @@ async fn bind_all(
         .await
         .with_context(|| format!("{} said:\n{}", who.name(), process.log_tail()))?;
     let (processor, memory) = (processor_time(&process.pid().to_string())?, peak_memory(process.pid())?);
+    let asked =
+        requests(access).await?.zip(asked).map(|(after, before)| (after - before) / bound.count as f64);
     println!(
-        "{:<12} {pairs:?}: {:>8.0} binds/s, {:>6.2} s of processor, {:>6.1} MB",
+        "{:<12} {pairs:?}: {:>8.0} binds/s, {:>6.2} s of processor, {:>6.1} MB, {:.2} requests a bind",
         who.name(),
         bound.rate(),
         processor.as_secs_f64(),
-        memory as f64 / 1e6
+        memory as f64 / 1e6,
+        asked.unwrap_or(f64::NAN),
     );
-    Ok(Achieved { bound, processor, memory })
+    Ok(Achieved { bound, processor, memory, asked })
 }
 
 /// The best of three degrees of concurrency, each with a third of the pairs.

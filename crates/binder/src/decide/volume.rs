@@ -11,8 +11,12 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use lifeboat_engine::{Decision, ObjectKey};
 
-/// How long a fresh volume waits for the claim it was offered to before it is shown as Available.
+/// How long a fresh volume waits for the claim it was offered to before it is shown as Available, once no claim takes anything any more:
+/// as long as some do, its own claim may be in line behind them.
 const TAKEN_WITHIN: SignedDuration = SignedDuration::from_secs(5);
+
+/// How long it waits in all.
+const SHOWN_WITHIN: SignedDuration = SignedDuration::from_secs(60);
 
 /// How long to wait for a write of this process to end.
 const HAND_WITHIN: SignedDuration = SignedDuration::from_secs(1);
@@ -68,7 +72,7 @@ fn free(world: &VolumeWorld, now: Timestamp) -> VolumeDecision {
     }
     let Some(taker) = &world.taker else {
         let born = world.volume.metadata.creation_timestamp.as_ref().map_or(Timestamp::MIN, |time| time.0);
-        let until = born.saturating_add(TAKEN_WITHIN).unwrap_or(now);
+        let until = taken_until(world, born);
         // Those who could take it are just being offered others; what they leave comes back here.
         if world.shown.is_none() && world.wanted && now < until {
             return Decision::wait_until(VolumeWhy::OthersOffered, until);
@@ -77,7 +81,7 @@ fn free(world: &VolumeWorld, now: Timestamp) -> VolumeDecision {
     };
     match &world.offer {
         Some(offer) if offer.claim == *taker => {
-            let until = offer.made + TAKEN_WITHIN;
+            let until = taken_until(world, offer.made);
             let fresh = world.shown.is_none() && now < until;
             let waits = VolumeWhy::Offered(taker.clone());
             // A claim that takes it at once spares the write.
@@ -85,6 +89,13 @@ fn free(world: &VolumeWorld, now: Timestamp) -> VolumeDecision {
         }
         _ => Decision::act([VolumeEffect::Offer { claim: taker.clone(), at: now }]),
     }
+}
+
+/// Until when a fresh volume that has been there for the taking since a time is not shown as Available.
+fn taken_until(world: &VolumeWorld, since: Timestamp) -> Timestamp {
+    let moved = world.taken.map_or(since, |taken| taken.max(since));
+    let at_last = since.saturating_add(SHOWN_WITHIN).unwrap_or(since);
+    moved.saturating_add(TAKEN_WITHIN).unwrap_or(moved).min(at_last)
 }
 
 /// With the uid of a claim.

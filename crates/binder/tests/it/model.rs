@@ -255,7 +255,10 @@ impl Model {
                 Next::Do(effects) => {
                     for effect in effects.into_iter().take_while(|_| done.is_ok()).collect::<Vec<_>>() {
                         done = match effect {
-                            ClaimEffect::Reserve(volume) => self.put_volume(*volume, false),
+                            ClaimEffect::Reserve(volume) => {
+                                self.mind.desk.took(self.now);
+                                self.put_volume(*volume, false)
+                            }
                             ClaimEffect::ShowVolumeBound(volume) => self.put_volume(*volume, true),
                             ClaimEffect::NoteMigration(claim)
                             | ClaimEffect::Complete(claim)

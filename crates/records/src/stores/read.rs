@@ -9,7 +9,7 @@ use crate::decide::newest::{Candidate, buried, candidates};
 use crate::decide::ramen::{age, flaw};
 use crate::decide::shelf::Shelf;
 use crate::key::Spot;
-use crate::{Epoch, Error, Fault, Flaw, Group, Listed, Manifest, Record, RecordId, Records};
+use crate::{Digest, Epoch, Error, Fault, Flaw, Group, Listed, Manifest, Record, RecordId, Records};
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +24,7 @@ pub enum Found {
         /// The profile whose manifest it is.
         store: String,
     },
-    /// A set that Ramen left, with no manifest anywhere that could be used.
+    /// A set that Ramen left, with no manifest anywhere that could be used or after the newest of them.
     Ramen {
         /// Its records.
         records: Records,
@@ -126,7 +126,10 @@ impl Stores {
         for candidate in &candidates {
             match complete(&reached, candidate, &mut search.damage).await {
                 Some((manifest, records, store)) => {
-                    search.found = Found::Manifest { manifest, records, store };
+                    search.found = match since(&reached, &manifest, &mut search.flaws).await {
+                        Some((records, store)) => Found::Ramen { records, store },
+                        None => Found::Manifest { manifest, records, store },
+                    };
                     return search;
                 }
                 None => search.passed_over.extend(
@@ -258,6 +261,25 @@ pub(crate) async fn ramens(
         }
     }
     best
+}
+
+/// What Ramen has written since a manifest, where it has: a primary of Ramen's writes no manifest, and a claim that was added under it is in none.
+/// A store is given contents first, then Ramen's keys, then the manifest; so what lies under the group's key beside the manifest and is no
+/// content of ours came later. No clock is asked.
+pub(crate) async fn since(
+    reached: &[(&Reach<'_>, &Shelf)],
+    manifest: &Manifest,
+    flaws: &mut Vec<(String, Flaw)>,
+) -> Option<(Records, String)> {
+    let newest = (manifest.epoch, manifest.generation);
+    let with = reached.iter().filter(|(_, shelf)| shelf.ledger.manifests.contains(&newest));
+    let changed = join_all(with.map(|(reach, shelf)| async move {
+        let size = shelf.records.get(&RecordId::Group)?;
+        let packed = reach.read_sized(&Spot::Record(RecordId::Group), *size).await.ok()?;
+        (!shelf.blobs.contains_key(&Digest::of(&packed))).then_some((*reach, *shelf))
+    }));
+    let changed: Vec<_> = changed.await.into_iter().flatten().collect();
+    ramens(&changed, &mut Vec::new(), flaws).await
 }
 
 /// Reads every record that Ramen left in one store; one that cannot be read stops no other.

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use tokio::time::timeout;
 
 use super::reach::Reach;
-use super::read::{ramens, reached, set};
+use super::read::{ramens, reached, set, since};
 use super::{Observed, Stores, observe};
 use crate::decide::admit::{Admission, to_write};
 use crate::decide::newest::{buried, candidates};
@@ -172,9 +172,15 @@ impl Stores {
         let put: BTreeMap<RecordId, Listed> = writing.put.iter().map(&mut take).collect();
         let change = Change { put, removed: writing.removed.clone() };
         let newest = base(&reached).await;
-        let before = match &newest {
-            Some(newest) => newest.records.clone(),
-            None => adopted(&reached).await.iter().map(take).collect(),
+        let since = match &newest {
+            // Within an epoch nobody else writes.
+            Some(newest) if newest.epoch < writing.epoch => since(&reached, newest, &mut Vec::new()).await,
+            _ => None,
+        };
+        let before = match (&newest, since) {
+            (_, Some((records, _))) => records.values().map(take).collect(),
+            (Some(newest), None) => newest.records.clone(),
+            (None, None) => adopted(&reached).await.iter().map(take).collect(),
         };
         let records = change.apply(&before)?;
         let after = writing.after.unwrap_or_default();

@@ -10,12 +10,12 @@ use std::sync::OnceLock;
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use lifeboat_api::replication::{VolumeGroupReplication, VolumeGroupReplicationContent};
-use lifeboat_records::{Body, Check, Found, Group, Record, Records, Writing, restored};
+use lifeboat_records::{Body, Check, Flaw, Found, Group, Record, Records, Writing, restored};
 use lifeboat_reference::judge::{self, Types, ramen_source};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::fixture::{all, by_manifest, folder, group, pairs, told, writing};
+use crate::fixture::{all, by_manifest, folder, group, group_record, pairs, told, writing};
 
 #[derive(Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
@@ -304,4 +304,56 @@ fn the_storages_groups_have_records_too() {
     assert_eq!(keys, ["v1alpha1.VolumeGroupReplicationContent/c", "v1alpha1.VolumeGroupReplication/shop/g"]);
     assert!(Record::volume(&PersistentVolume::default()).is_err());
     assert!(Record::claim(&PersistentVolumeClaim::default()).is_err());
+}
+
+/// Copies what lies under Ramen's keys, and takes away what does not lie there.
+fn as_ramen_would(from: &Path, to: &Path) {
+    for kind in ["v1.PersistentVolume", "v1.PersistentVolumeClaim/shop", "v1alpha1.VolumeReplicationGroup"] {
+        let (from, to) = (from.join("shop/orders").join(kind), to.join("shop/orders").join(kind));
+        std::fs::remove_dir_all(&to).unwrap();
+        std::fs::create_dir(&to).unwrap();
+        for file in std::fs::read_dir(from).unwrap().map(Result::unwrap).filter(|file| file.path().is_file())
+        {
+            std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_ramen_wrote_after_our_newest_manifest_is_restored_and_taken_over() {
+    let place = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (place.path().join("ours"), place.path().join("theirs"));
+    let stores = folder(&ours);
+    let with = |time: &str, names: &[&str]| [vec![group_record(time)], pairs(names, "1Gi")].concat();
+    all(&stores.write(&writing(1, "east", with("2026-01-02T03:04:05Z", &["a", "b"]))).await.unwrap());
+    assert_eq!(told(by_manifest(&stores.newest(&group()).await).0), ["a=1Gi", "b=1Gi"]);
+    // Ramen's operator is primary, on a cluster whose clock is behind: a claim comes, another goes.
+    all(&folder(&theirs).write(&writing(1, "x", with("2026-01-01T00:00:00Z", &["a", "c"]))).await.unwrap());
+    as_ramen_would(&theirs, &ours);
+    let search = stores.newest(&group()).await;
+    let Found::Ramen { records, .. } = &search.found else { panic!("{search:?}") };
+    assert_eq!(told(records), ["a=1Gi", "c=1Gi"]);
+    assert!(search.damage.is_empty() && search.flaws.is_empty(), "{search:?}");
+
+    all(&stores.write(&writing(2, "west", vec![])).await.unwrap());
+    assert_eq!(
+        told(by_manifest(&stores.newest(&group()).await).0),
+        ["a=1Gi", "c=1Gi"],
+        "b does not come back"
+    );
+}
+
+#[tokio::test]
+async fn a_set_of_ramens_that_is_not_whole_does_not_replace_a_manifest() {
+    let place = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (place.path().join("ours"), place.path().join("theirs"));
+    let stores = folder(&ours);
+    let with = |time: &str, names: &[&str]| [vec![group_record(time)], pairs(names, "1Gi")].concat();
+    all(&stores.write(&writing(1, "east", with("2026-01-02T03:04:05Z", &["a"]))).await.unwrap());
+    all(&folder(&theirs).write(&writing(1, "x", with("2026-01-03T00:00:00Z", &["a", "c"]))).await.unwrap());
+    as_ramen_would(&theirs, &ours);
+    std::fs::remove_file(ours.join("shop/orders/v1.PersistentVolumeClaim/shop/c")).unwrap();
+    let search = stores.newest(&group()).await;
+    assert_eq!(told(by_manifest(&search).0), ["a=1Gi"]);
+    assert!(matches!(search.flaws[..], [(_, Flaw::Count { volumes: 2, claims: 1 })]), "{:?}", search.flaws);
 }

@@ -131,6 +131,25 @@ fn a_volume_that_nobody_takes_in_time_is_shown_as_available() {
 }
 
 #[test]
+fn a_volume_whose_claim_is_in_line_behind_others_is_not_shown_as_available() {
+    let mut model = start().with_volume(volume("v").in_phase("Pending")).with_claim(claim());
+    model.volume_pass("v").unwrap();
+    let shown = |model: &mut Model, later: i64, others: bool| {
+        model.now += jiff::SignedDuration::from_secs(later);
+        if others {
+            model.mind.desk.took(model.now);
+        }
+        model.volume_pass("v").unwrap();
+        !model.writes.is_empty()
+    };
+    for _ in 0..9 {
+        assert!(!shown(&mut model, 6, true), "others take theirs");
+    }
+    assert!(!shown(&mut model, 4, false), "others have just taken theirs");
+    assert!(shown(&mut model, 2, true), "after a minute it is shown whatever others do");
+}
+
+#[test]
 fn each_volume_is_offered_to_a_claim_of_its_own() {
     let mut model = start();
     for n in 0..5 {

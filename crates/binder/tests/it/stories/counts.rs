@@ -4,6 +4,7 @@ use super::scene;
 use crate::things::{ClaimThings, VolumeThings, new_volume};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use lifeboat_apiserver::fault::{Asked, Faults, RequestFault};
 use lifeboat_binder::Neighbours;
 use lifeboat_binder::lean::PersistentVolume;
 use lifeboat_binder::words::{ClaimWords, VolumeWords};
@@ -11,6 +12,7 @@ use lifeboat_engine::Settings;
 use lifeboat_testbed::fixtures;
 use lifeboat_testbed::{Cluster, NotYet, Task};
 use serde_json::json;
+use std::sync::Arc;
 
 /// Who is counted depends on who else is at work, so only a cluster of one's own has exact figures.
 #[tokio::test(start_paused = true)]
@@ -87,8 +89,11 @@ async fn create_pairs(cluster: &Cluster, pairs: u64) {
 
 /// The binder, and what its engine counts.
 fn start(cluster: &Cluster) -> (Task, lifeboat_engine::Metrics) {
-    let engine =
-        lifeboat_binder::engine(cluster.client(), cluster.clock(), Settings::default(), Neighbours::Here);
+    start_with(cluster, cluster.client())
+}
+
+fn start_with(cluster: &Cluster, client: kube::Client) -> (Task, lifeboat_engine::Metrics) {
+    let engine = lifeboat_binder::engine(client, cluster.clock(), Settings::default(), Neighbours::Here);
     let metrics = engine.metrics();
     (Task::spawn(async move { engine.run(std::future::pending()).await }), metrics)
 }
@@ -108,13 +113,23 @@ async fn for_seconds(seconds: u64) {
     tokio::time::sleep(std::time::Duration::from_secs(seconds)).await;
 }
 
+/// A server that takes its time over every write, so that most claims wait in line.
+struct Slow;
+
+impl Faults for Slow {
+    fn on_request(&self, asked: Asked<'_>) -> RequestFault {
+        let time = std::time::Duration::from_millis(200);
+        if asked.verb.is_write() { RequestFault::Delay(time) } else { RequestFault::None }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn many_pairs_bind_with_four_writes_each_and_then_nothing_is_written() {
     const PAIRS: u64 = 500;
     let cluster = Cluster::embedded();
     create_pairs(&cluster, PAIRS).await;
     let (_, mut written) = cluster.server().cluster().store.observe();
-    let _binder = start(&cluster);
+    let _binder = start_with(&cluster, cluster.client_with(Arc::new(Slow)));
     all_bound(&cluster, PAIRS).await;
     for_seconds(600).await;
     let mut writes: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
