@@ -115,7 +115,7 @@ spec! {
     /// Modes it can be mounted in.
     "accessModes" access_modes: Vec<String>,
     /// How large it is.
-    "capacity" capacity: BTreeMap<String, Quantity>,
+    "capacity" capacity: Quantities,
     /// Whose it is.
     "claimRef" claim_ref: ObjectReference,
     /// What happens when its claim is gone.
@@ -150,6 +150,40 @@ impl PersistentVolumeSpec {
         }
         let csi: Csi = serde_json::from_str(self.others.get("csi")?).ok()?;
         Some(csi.driver)
+    }
+}
+
+/// Quantities by name. There is hardly ever more than one, and a map has room for eleven.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Quantities(Vec<(String, Quantity)>);
+
+impl Quantities {
+    /// The quantity of a name.
+    pub fn get(&self, name: &str) -> Option<&Quantity> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, quantity)| quantity)
+    }
+
+    /// As everybody else has them.
+    pub fn to_map(&self) -> BTreeMap<String, Quantity> {
+        self.0.iter().cloned().collect()
+    }
+}
+
+impl From<BTreeMap<String, Quantity>> for Quantities {
+    fn from(map: BTreeMap<String, Quantity>) -> Self {
+        Self(map.into_iter().collect())
+    }
+}
+
+impl Serialize for Quantities {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, quantity)| (name, quantity)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Quantities {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        BTreeMap::deserialize(deserializer).map(Self::from)
     }
 }
 

@@ -29,7 +29,7 @@ pub fn bound_to(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> Cla
     status.phase = Some("Bound".to_owned());
     status.access_modes = spec.access_modes;
     if becomes {
-        let mut capacity = spec.capacity.unwrap_or_default();
+        let mut capacity = spec.capacity.unwrap_or_default().to_map();
         if let Some(before) = annotation(&volume.metadata, PRE_RESIZE_CAPACITY) {
             capacity.insert("storage".to_owned(), Quantity(before.to_owned()));
         }

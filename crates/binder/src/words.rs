@@ -144,8 +144,11 @@ pub struct Sort {
 pub fn storage(
     amounts: Option<&BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>>,
 ) -> Quantity {
+    quantity(amounts.and_then(|amounts| amounts.get("storage")))
+}
+
+fn quantity(amount: Option<&k8s_openapi::apimachinery::pkg::api::resource::Quantity>) -> Quantity {
     let zero = || Quantity::parse("0").expect("invariant: zero is a quantity");
-    let amount = amounts.and_then(|amounts| amounts.get("storage"));
     amount.and_then(|amount| Quantity::parse(&amount.0).ok()).unwrap_or_else(zero)
 }
 
@@ -263,7 +266,7 @@ impl VolumeWords for PersistentVolume {
         Modes::of(self.spec.as_ref().and_then(|spec| spec.access_modes.as_ref()))
     }
     fn capacity(&self) -> Quantity {
-        storage(self.spec.as_ref().and_then(|spec| spec.capacity.as_ref()))
+        quantity(self.spec.as_ref().and_then(|spec| spec.capacity.as_ref()?.get("storage")))
     }
     fn is_for(&self, claim: &PersistentVolumeClaim) -> bool {
         self.claim_ref().is_some_and(|reference| {

@@ -37,6 +37,13 @@ impl ObjectKey {
         let meta = object.meta();
         Self::new(meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
     }
+
+    /// Whether it is the key of this object.
+    pub(crate) fn is_of<K: Resource>(&self, object: &K) -> bool {
+        let meta = object.meta();
+        self.name == meta.name.as_deref().unwrap_or_default()
+            && self.namespace == meta.namespace.as_deref().unwrap_or_default()
+    }
 }
 
 impl fmt::Display for ObjectKey {

@@ -2,6 +2,7 @@
 //! answers "the smallest volume of this class that is large enough".
 
 use crate::cache::ObjectKey;
+use kube::Resource;
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -13,14 +14,14 @@ type Found<I, K> = BTreeMap<I, Under<K>>;
 
 /// The objects under one value, in order of their keys. Most values name one object, and a map for it alone would be ten times its size.
 enum Under<K> {
-    One(ObjectKey, Arc<K>),
+    One(Arc<K>),
     Many(BTreeMap<ObjectKey, Arc<K>>),
 }
 
 impl<K> Under<K> {
     fn iter(&self) -> impl Iterator<Item = &Arc<K>> {
         let (one, many) = match self {
-            Self::One(_, object) => (Some(object), None),
+            Self::One(object) => (Some(object), None),
             Self::Many(objects) => (None, Some(objects.values())),
         };
         one.into_iter().chain(many.into_iter().flatten())
@@ -28,16 +29,18 @@ impl<K> Under<K> {
 
     fn len(&self) -> usize {
         match self {
-            Self::One(..) => 1,
+            Self::One(_) => 1,
             Self::Many(objects) => objects.len(),
         }
     }
+}
 
+impl<K: Resource> Under<K> {
     fn insert(&mut self, key: &ObjectKey, object: &Arc<K>) {
         match self {
-            Self::One(known, one) if known == key => *one = object.clone(),
-            Self::One(known, one) => {
-                let both = [(known.clone(), one.clone()), (key.clone(), object.clone())];
+            Self::One(one) if key.is_of(&**one) => *one = object.clone(),
+            Self::One(one) => {
+                let both = [(ObjectKey::of(&**one), one.clone()), (key.clone(), object.clone())];
                 *self = Self::Many(both.into());
             }
             Self::Many(objects) => drop(objects.insert(key.clone(), object.clone())),
@@ -47,7 +50,7 @@ impl<K> Under<K> {
     /// Whether nothing is left.
     fn remove(&mut self, key: &ObjectKey) -> bool {
         match self {
-            Self::One(known, _) => known == key,
+            Self::One(one) => key.is_of(&**one),
             Self::Many(objects) => {
                 objects.remove(key);
                 objects.is_empty()
@@ -102,7 +105,7 @@ impl<I: Ord, K> Index<I, K> {
     }
 }
 
-impl<I: Ord + Clone + Send + Sync + 'static, K: Send + Sync + 'static> Index<I, K> {
+impl<I: Ord + Clone + Send + Sync + 'static, K: Resource + Send + Sync + 'static> Index<I, K> {
     pub(crate) fn keeper(
         &self,
         values: impl Fn(&K) -> Vec<I> + Send + Sync + 'static,
@@ -121,7 +124,7 @@ struct Keeper<I, K> {
     values: Values<I, K>,
 }
 
-impl<I: Ord + Clone + Send + Sync, K: Send + Sync> Indexed<K> for Keeper<I, K> {
+impl<I: Ord + Clone + Send + Sync, K: Resource + Send + Sync> Indexed<K> for Keeper<I, K> {
     fn update(&self, key: &ObjectKey, old: Option<&Arc<K>>, new: Option<&Arc<K>>) {
         let before: Vec<I> = old.map(|old| (self.values)(old)).unwrap_or_default();
         let after: Vec<I> = new.map(|new| (self.values)(new)).unwrap_or_default();
@@ -134,7 +137,7 @@ impl<I: Ord + Clone + Send + Sync, K: Send + Sync> Indexed<K> for Keeper<I, K> {
         for (value, new) in after.into_iter().flat_map(|value| new.map(|new| (value, new))) {
             match found.entry(value) {
                 Entry::Occupied(mut there) => there.get_mut().insert(key, new),
-                Entry::Vacant(free) => drop(free.insert(Under::One(key.clone(), new.clone()))),
+                Entry::Vacant(free) => drop(free.insert(Under::One(new.clone()))),
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::events::Recorder;
 use crate::metrics::Metrics;
 use crate::queue::Ended;
 use crate::run::{Line, Settings};
-use crate::waits::{Waiting, Waits};
+use crate::waits::{Wait, Waits};
 use futures::StreamExt;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -237,14 +237,7 @@ impl<C: Controller> Passes<C> {
         until: Option<jiff::Timestamp>,
     ) -> bool {
         let since = self.clock.now();
-        self.waits.begin(Waiting {
-            controller: C::NAME.to_owned(),
-            key: key.to_string(),
-            reason,
-            sentence,
-            since,
-            until,
-        })
+        self.waits.begin(C::NAME, key.to_string(), Wait { reason, sentence, since, until })
     }
 
     fn gone(&self, key: &C::Key) -> Ended<Instant> {

@@ -24,10 +24,31 @@ pub struct Waiting {
     pub until: Option<Timestamp>,
 }
 
-/// All waits of an engine; clones see the same.
+/// What a key waits for, as it is kept: there can be one for every object of a cluster.
+pub(crate) struct Wait {
+    pub reason: String,
+    pub sentence: String,
+    pub since: Timestamp,
+    pub until: Option<Timestamp>,
+}
+
+impl Wait {
+    fn of(&self, controller: &str, key: &str) -> Waiting {
+        Waiting {
+            controller: controller.to_owned(),
+            key: key.to_owned(),
+            reason: self.reason.clone(),
+            sentence: self.sentence.clone(),
+            since: self.since,
+            until: self.until,
+        }
+    }
+}
+
+/// All waits of an engine, by controller and key; clones see the same.
 #[derive(Clone, Default)]
 pub struct Waits {
-    waits: Arc<Mutex<BTreeMap<(String, String), Waiting>>>,
+    waits: Arc<Mutex<BTreeMap<&'static str, BTreeMap<String, Wait>>>>,
     metrics: Metrics,
 }
 
@@ -38,36 +59,39 @@ impl Waits {
 
     /// Everything that waits, by controller and key.
     pub fn list(&self) -> Vec<Waiting> {
-        self.waits.lock().values().cloned().collect()
+        let waits = self.waits.lock();
+        let all =
+            waits.iter().flat_map(|(controller, waits)| waits.iter().map(move |wait| (controller, wait)));
+        all.map(|(controller, (key, wait))| wait.of(controller, key)).collect()
     }
 
     /// What a key of a controller waits for.
     pub fn of(&self, controller: &str, key: &str) -> Option<Waiting> {
-        self.waits.lock().get(&(controller.to_owned(), key.to_owned())).cloned()
+        Some(self.waits.lock().get(controller)?.get(key)?.of(controller, key))
     }
 
     /// A key waits. Says whether it did not already wait for the same reason.
-    pub(crate) fn begin(&self, mut waiting: Waiting) -> bool {
-        let place = (waiting.controller.clone(), waiting.key.clone());
+    pub(crate) fn begin(&self, controller: &'static str, key: String, mut wait: Wait) -> bool {
         let mut waits = self.waits.lock();
-        let before = waits.get(&place);
-        let same = before.is_some_and(|before| before.reason == waiting.reason);
+        let waits = waits.entry(controller).or_default();
+        let before = waits.get(&key);
+        let same = before.is_some_and(|before| before.reason == wait.reason);
         match before {
-            Some(before) if same => waiting.since = before.since,
-            Some(before) => self.metrics.waits(&before.controller, &before.reason, -1),
+            Some(before) if same => wait.since = before.since,
+            Some(before) => self.metrics.waits(controller, &before.reason, -1),
             None => {}
         }
         if !same {
-            self.metrics.waits(&waiting.controller, &waiting.reason, 1);
+            self.metrics.waits(controller, &wait.reason, 1);
         }
-        waits.insert(place, waiting);
+        waits.insert(key, wait);
         !same
     }
 
     pub(crate) fn end(&self, controller: &str, key: &str) {
-        let ended = self.waits.lock().remove(&(controller.to_owned(), key.to_owned()));
+        let ended = self.waits.lock().get_mut(controller).and_then(|waits| waits.remove(key));
         if let Some(ended) = ended {
-            self.metrics.waits(&ended.controller, &ended.reason, -1);
+            self.metrics.waits(controller, &ended.reason, -1);
         }
     }
 }
@@ -80,14 +104,12 @@ mod tests {
     fn a_wait_counts_from_its_beginning_until_its_reason_changes() {
         let waits = Waits::default();
         let begin = |reason: &str, second: i64| {
-            waits.begin(Waiting {
-                controller: "c".into(),
-                key: "k".into(),
-                reason: reason.into(),
-                sentence: "s".into(),
-                since: Timestamp::from_second(second).unwrap(),
-                until: None,
-            })
+            let since = Timestamp::from_second(second).unwrap();
+            waits.begin(
+                "c",
+                "k".into(),
+                Wait { reason: reason.into(), sentence: "s".into(), since, until: None },
+            )
         };
         let since = || waits.of("c", "k").map(|waiting| waiting.since.as_second());
         assert!(begin("A", 1));

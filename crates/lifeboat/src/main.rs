@@ -5,6 +5,7 @@ mod backup;
 mod binder;
 mod cluster;
 mod completion;
+mod connect;
 mod crds;
 mod demo;
 mod demo_records;

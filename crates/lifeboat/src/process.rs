@@ -1,6 +1,7 @@
 //! What every long-running command shares: its identity, its signals, and leading while a lease is held.
 
 use crate::cluster::Target;
+use crate::connect::connect;
 use anyhow::{Context as _, bail};
 use lifeboat_engine::lease::LeaseConfig;
 use lifeboat_engine::{Clock, Election, Metrics, Outcome};
@@ -24,7 +25,7 @@ pub fn block_on_one_thread(work: impl Future<Output = anyhow::Result<()>>) -> an
 /// A client of a cluster that answers.
 pub async fn client(target: &Target) -> anyhow::Result<kube::Client> {
     let config = target.config().await?;
-    let client = kube::Client::try_from(config).context("making a client of the cluster")?;
+    let client = connect(config)?;
     client.apiserver_version().await.context("reaching the cluster")?;
     Ok(client)
 }

@@ -11,6 +11,7 @@ use lifeboat_binder::words::{BIND_COMPLETED, annotate};
 use lifeboat_testbed::fixtures::{self, With};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// A claim `ns/c` of one GiB, without a class, that is pending.
 pub fn claim() -> PersistentVolumeClaim {
@@ -141,8 +142,8 @@ impl VolumeThings for PersistentVolume {
         self
     }
     fn sized(mut self, size: &str) -> Self {
-        let capacity = [("storage".to_owned(), Quantity(size.to_owned()))].into();
-        self.spec.as_mut().unwrap().capacity = Some(capacity);
+        let capacity = BTreeMap::from([("storage".to_owned(), Quantity(size.to_owned()))]);
+        self.spec.as_mut().unwrap().capacity = Some(capacity.into());
         self
     }
     fn policy(mut self, policy: &str) -> Self {

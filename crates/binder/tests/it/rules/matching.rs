@@ -96,7 +96,10 @@ fn finding_the_best_of_many_looks_at_one() {
                 looks.set(looks.get() + 1);
                 true
             });
-        assert_eq!(found.unwrap().spec.as_ref().unwrap().capacity.as_ref().unwrap()["storage"].0, size);
+        assert_eq!(
+            found.unwrap().spec.as_ref().unwrap().capacity.as_ref().unwrap().get("storage").unwrap().0,
+            size
+        );
         assert!(looks.get() <= 8, "one look for each set of modes at most, not {}", looks.get());
     }
 }
