@@ -105,6 +105,7 @@ macro_rules! spec {
                     }
                 }
                 spec.others.0.shrink_to_fit();
+                spec.access_modes.iter_mut().for_each(Vec::shrink_to_fit);
                 Ok(spec)
             }
         }

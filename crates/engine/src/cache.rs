@@ -140,7 +140,10 @@ impl<K> Default for Cache<K> {
 /// The object without the record of who set which field. No controller reads that, it is larger than all the rest, and a write that leaves
 /// it out leaves it as it is.
 pub(crate) fn lean<K: Resource>(mut object: K) -> K {
-    object.meta_mut().managed_fields = None;
+    let meta = object.meta_mut();
+    meta.managed_fields = None;
+    // Decoded one by one, it has room for four.
+    meta.finalizers.iter_mut().for_each(Vec::shrink_to_fit);
     object
 }
 

@@ -28,6 +28,7 @@ pub fn connect(config: Config) -> anyhow::Result<kube::Client> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
+    tcp.set_keepalive(Some(ASK_AFTER));
     tcp.set_connect_timeout(config.connect_timeout);
     let mut tls = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     if let Some(name) = &config.tls_server_name {

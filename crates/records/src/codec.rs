@@ -7,9 +7,9 @@ use std::io::{Read, Write};
 use std::str::FromStr;
 
 use bytes::Bytes;
-use flate2::Compression;
+use flate2::bufread::GzDecoder;
 use flate2::read::MultiGzDecoder;
-use flate2::write::GzEncoder;
+use flate2::{Compression, GzBuilder, GzHeader};
 use serde::de::{self, DeserializeOwned};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -97,12 +97,21 @@ pub enum Fault {
     Other(String),
 }
 
+/// The comment in the header of what we pack, by which it is told from what Ramen packed. Who unpacks it passes over it.
+const MARK: &[u8] = b"lifeboat";
+
+/// Whether we packed it.
+pub(crate) fn is_ours(packed: &[u8]) -> bool {
+    let decoder = GzDecoder::new(packed);
+    decoder.header().and_then(GzHeader::comment) == Some(MARK)
+}
+
 /// gzip of JSON with a line end, as Go's encoder leaves it.
 pub(crate) fn pack<T: Serialize>(value: &T) -> Result<Bytes, Fault> {
     let mut text = serde_json::to_vec(value).map_err(|error| Fault::Content(error.to_string()))?;
     text.push(b'\n');
     // No time and no name go into the header, so the same object gives the same bytes.
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    let mut encoder = GzBuilder::new().comment(MARK).write(Vec::new(), Compression::default());
     let packed = encoder.write_all(&text).and_then(|()| encoder.finish());
     packed.map(Bytes::from).map_err(|error| Fault::Content(error.to_string()))
 }
@@ -172,6 +181,7 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flate2::write::GzEncoder;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
@@ -190,6 +200,7 @@ mod tests {
         let mut text = String::new();
         MultiGzDecoder::new(&packed[..]).read_to_string(&mut text).unwrap();
         assert!(text.ends_with("}\n"));
+        assert!(is_ours(&packed) && !is_ours(&gzip(text.as_bytes())) && !is_ours(b"") && !is_ours(b"{}"));
     }
 
     #[test]
