@@ -2,13 +2,12 @@
 
 use crate::ledger::{Ledger, LedgerError, Reading, Record, Seen, Store};
 use async_trait::async_trait;
-use base64::Engine as _;
 use flate2::read::GzDecoder;
 use lifeboat_api::ramen::VolumeReplicationGroup;
 use lifeboat_engine::{Clock, ObjectKey};
 use lifeboat_records as records;
 use lifeboat_records::{ClusterId, Epoch, Error, Found, Group, RecordId};
-use lifeboat_store::{Bucket, Objects, Patience, S3Store, Secret, Store as Place};
+use lifeboat_store::{Bucket, Objects, Opened, Patience, S3Store, Secret, Store as Place, certificates};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -31,8 +30,7 @@ pub struct Stores {
     settings: records::Settings,
     /// What is recorded of a group, so that what leaves can be named.
     recorded: Mutex<BTreeMap<ObjectKey, Pairs>>,
-    /// Stores that are open, by the name of their profile: connections and certificates are worth more than one piece of work.
-    opened: Mutex<BTreeMap<String, (Store, Objects)>>,
+    opened: Opened<Store>,
 }
 
 impl Stores {
@@ -42,21 +40,12 @@ impl Stores {
             clock,
             settings: records::Settings::default(),
             recorded: Mutex::default(),
-            opened: Mutex::default(),
+            opened: Opened::default(),
         }
     }
 
-    /// The store, open; a new address or new keys open it anew.
     fn open(&self, store: &Store) -> Result<Objects, String> {
-        let mut opened = self.opened.lock();
-        if let Some((known, objects)) = opened.get(&store.profile.name)
-            && known == store
-        {
-            return Ok(objects.clone());
-        }
-        let objects = open(store)?;
-        opened.insert(store.profile.name.clone(), (store.clone(), objects.clone()));
-        Ok(objects)
+        self.opened.get(&store.profile.name, store, open)
     }
 
     fn of(&self, stores: &[Store]) -> records::Stores {
@@ -97,14 +86,7 @@ fn open(store: &Store) -> Result<Objects, String> {
         let place = Place::Local(PathBuf::from(folder).join(&profile.bucket));
         return Objects::open(&place).map_err(|error| error.to_string());
     }
-    let ca_bundle = match profile.ca_certificates.as_deref().filter(|text| !text.is_empty()) {
-        None => None,
-        Some(text) => {
-            let bytes = base64::engine::general_purpose::STANDARD.decode(text.trim());
-            let pem = bytes.ok().and_then(|bytes| String::from_utf8(bytes).ok());
-            Some(pem.ok_or("its caCertificates are not base64 of PEM")?)
-        }
-    };
+    let ca_bundle = certificates(profile.ca_certificates.as_deref())?;
     let bucket = S3Store {
         endpoint: profile.endpoint.clone(),
         bucket: profile.bucket.clone(),

@@ -9,6 +9,7 @@ mod directory;
 mod error;
 mod key;
 mod objects;
+mod opened;
 mod place;
 mod throttle;
 
@@ -16,7 +17,8 @@ pub use bucket::{Bucket, Patience};
 pub use directory::Directory;
 pub use error::Error;
 pub use objects::Objects;
-pub use place::{S3Store, Secret, Store};
+pub use opened::Opened;
+pub use place::{S3Store, Secret, Store, certificates};
 pub use throttle::Throttle;
 
 /// An object in a listing.

@@ -1,5 +1,6 @@
 //! Where objects are kept, and the secrets that open the place.
 
+use base64::Engine as _;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -82,6 +83,17 @@ impl S3Store {
         let host = authority.rsplit('@').next().unwrap_or_default();
         if scheme.is_empty() { format!("{host}{path}") } else { format!("{scheme}://{host}{path}") }
     }
+}
+
+/// The certificates of a store as a profile gives them, base64 of PEM; none where it says nothing.
+///
+/// # Errors
+/// When they are something else.
+pub fn certificates(text: Option<&str>) -> Result<Option<String>, String> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+    let bytes = base64::engine::general_purpose::STANDARD.decode(text.trim()).ok();
+    let pem = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    pem.map(Some).ok_or_else(|| "its caCertificates are not base64 of PEM".to_owned())
 }
 
 #[cfg(test)]

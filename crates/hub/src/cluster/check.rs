@@ -3,14 +3,13 @@
 
 use super::settings::Profile;
 use async_trait::async_trait;
-use base64::Engine as _;
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use jiff::{SignedDuration, Timestamp};
 use lifeboat_api::conditions::drcluster;
 use lifeboat_engine::{Backoff, Clock};
-use lifeboat_store::{Error, Objects, S3Store, Secret, Store};
+use lifeboat_store::{Error, Objects, S3Store, Secret, Store, certificates};
 use parking_lot::Mutex;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -114,15 +113,8 @@ fn open(store: &Opening) -> Result<Objects, Failure> {
     if let Some(folder) = profile.endpoint.strip_prefix("file://") {
         return Objects::open(&Store::Local(PathBuf::from(folder).join(&profile.bucket))).map_err(failed);
     }
-    let ca_bundle = match profile.ca_certificates.as_deref().filter(|text| !text.is_empty()) {
-        None => None,
-        Some(text) => {
-            let bytes = base64::engine::general_purpose::STANDARD.decode(text.trim());
-            let pem = bytes.ok().and_then(|bytes| String::from_utf8(bytes).ok());
-            let bad = || format!("the caCertificates of the store {} are not base64 of PEM", profile.name);
-            Some(pem.ok_or_else(|| Failure::unasked(bad()))?)
-        }
-    };
+    let bad = |why| Failure::unasked(format!("the store {} cannot be opened: {why}", profile.name));
+    let ca_bundle = certificates(profile.ca_certificates.as_deref()).map_err(bad)?;
     let bucket = S3Store {
         endpoint: profile.endpoint.clone(),
         bucket: profile.bucket.clone(),

@@ -4,7 +4,6 @@
 use crate::cluster::settings::{CONFIG_MAP, Config, Profile};
 use crate::words::Words as _;
 use async_trait::async_trait;
-use base64::Engine as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::Api;
 use lifeboat_api::annotations;
@@ -12,8 +11,7 @@ use lifeboat_api::ramen::{DRAction, VolumeReplicationGroup};
 use lifeboat_engine::ObjectKey;
 use lifeboat_records as records;
 use lifeboat_records::{Found, Group};
-use lifeboat_store::{Objects, S3Store, Store};
-use parking_lot::Mutex;
+use lifeboat_store::{Objects, Opened, S3Store, Store, certificates};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -60,27 +58,13 @@ pub struct Shelves {
     pub client: kube::Client,
     /// Namespace of the configuration and of the keys.
     pub namespace: String,
-    /// Stores that are open, by the name of their profile, with what they were opened by.
-    opened: Mutex<BTreeMap<String, (S3Store, Objects)>>,
+    opened: Opened<S3Store>,
 }
 
 impl Shelves {
     /// The stores of the configuration in a namespace.
     pub fn new(client: kube::Client, namespace: &str) -> Self {
-        Self { client, namespace: namespace.to_owned(), opened: Mutex::default() }
-    }
-
-    /// A bucket, open: connections and certificates are worth more than one question. A new address or new keys open it anew.
-    fn bucket(&self, name: &str, bucket: S3Store) -> Result<Objects, String> {
-        let mut opened = self.opened.lock();
-        if let Some((known, objects)) = opened.get(name)
-            && *known == bucket
-        {
-            return Ok(objects.clone());
-        }
-        let objects = Objects::open(&Store::S3(bucket.clone())).map_err(|error| error.to_string())?;
-        opened.insert(name.to_owned(), (bucket, objects.clone()));
-        Ok(objects)
+        Self { client, namespace: namespace.to_owned(), opened: Opened::default() }
     }
 
     async fn open(&self, config: &Result<Config, String>, name: &str) -> Result<Objects, String> {
@@ -96,7 +80,9 @@ impl Shelves {
             Api::namespaced(self.client.clone(), space.unwrap_or(self.namespace.as_str()));
         let missing = || format!("the secret {} of store profile {name} does not exist", profile.secret.name);
         let secret = secrets.get_opt(&profile.secret.name).await.ok().flatten().ok_or_else(missing)?;
-        self.bucket(name, bucket(profile, &secret)?)
+        let open =
+            |bucket: &S3Store| Objects::open(&Store::S3(bucket.clone())).map_err(|error| error.to_string());
+        self.opened.get(name, &bucket(profile, &secret)?, open)
     }
 }
 
@@ -106,14 +92,7 @@ fn bucket(profile: &Profile, secret: &Secret) -> Result<S3Store, String> {
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
         text.ok_or_else(|| format!("the secret {} has no {name}", profile.secret.name))
     };
-    let ca_bundle = match profile.ca_certificates.as_deref().filter(|text| !text.is_empty()) {
-        None => None,
-        Some(text) => {
-            let bytes = base64::engine::general_purpose::STANDARD.decode(text.trim());
-            let pem = bytes.ok().and_then(|bytes| String::from_utf8(bytes).ok());
-            Some(pem.ok_or("its caCertificates are not base64 of PEM")?)
-        }
-    };
+    let ca_bundle = certificates(profile.ca_certificates.as_deref())?;
     Ok(S3Store {
         endpoint: profile.endpoint.clone(),
         bucket: profile.bucket.clone(),

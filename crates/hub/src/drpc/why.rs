@@ -25,8 +25,6 @@ pub enum Wait {
     ViewPending(String),
     /// A view cannot be answered.
     ViewFailed(String),
-    /// The stores are being read.
-    ReadingStores,
     /// What is known does not tell what is safe: a user must choose.
     UserMustChoose(String),
     /// What is known contradicts itself.
@@ -74,7 +72,6 @@ pub enum Wait {
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ReadingStores => f.write_str("the object stores are being read"),
             Self::Invalid(why)
             | Self::Unsupported(why)
             | Self::DrillLeft(why)
