@@ -25,8 +25,9 @@ pub fn block_on_one_thread(work: impl Future<Output = anyhow::Result<()>>) -> an
 /// A client of a cluster that answers.
 pub async fn client(target: &Target) -> anyhow::Result<kube::Client> {
     let config = target.config().await?;
+    let address = config.cluster_url.clone();
     let client = connect(config)?;
-    client.apiserver_version().await.context("reaching the cluster")?;
+    client.apiserver_version().await.with_context(|| format!("reaching the cluster at {address}"))?;
     Ok(client)
 }
 
