@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::codec::is_ours;
 use crate::record::{claims, group, volumes};
-use crate::{RecordId, Records};
+use crate::{Digest, Manifest, RecordId, Records};
 
 /// Why a set of Ramen's records is not whole.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,6 +66,14 @@ pub(crate) fn flaw(records: &Records) -> Option<Flaw> {
         let claim = format!("{namespace}/{}", metadata.name.clone().unwrap_or_default());
         Some(Flaw::NoVolume { claim, volume })
     })
+}
+
+/// Whether Ramen has written since a manifest, by what lies under the group's key beside it. A store is given contents first, then Ramen's keys, then
+/// the manifest; so what is not what the manifest says, and was not packed by us, came later. (A primary of ours that lost its role, or died before
+/// its manifest, can leave another version there, which we packed.) No clock is asked.
+pub(crate) fn wrote_after(manifest: &Manifest, group: &[u8]) -> bool {
+    let said = manifest.records.get(&RecordId::Group).map(|listed| listed.sha256);
+    !is_ours(group) && said != Some(Digest::of(group))
 }
 
 /// By what sets of different stores are ranked: when the group's status last changed, by its cluster's clock. There is nothing

@@ -5,12 +5,11 @@ use futures::future::join_all;
 
 use super::reach::Reach;
 use super::{Observed, Stores, observe};
-use crate::codec::is_ours;
 use crate::decide::newest::{Candidate, buried, candidates};
-use crate::decide::ramen::{age, flaw};
+use crate::decide::ramen::{age, flaw, wrote_after};
 use crate::decide::shelf::Shelf;
 use crate::key::Spot;
-use crate::{Digest, Epoch, Error, Fault, Flaw, Group, Listed, Manifest, Record, RecordId, Records};
+use crate::{Epoch, Error, Fault, Flaw, Group, Listed, Manifest, Record, RecordId, Records};
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq)]
@@ -265,9 +264,6 @@ pub(crate) async fn ramens(
 }
 
 /// What Ramen has written since a manifest, where it has: a primary of Ramen's writes no manifest, and a claim that was added under it is in none.
-/// A store is given contents first, then Ramen's keys, then the manifest; so what lies under the group's key beside the manifest, was not packed
-/// by us and is no content of ours came later. (A primary of ours that lost its role can leave an old version there, which we packed.) No clock
-/// is asked.
 pub(crate) async fn since(
     reached: &[(&Reach<'_>, &Shelf)],
     manifest: &Manifest,
@@ -278,8 +274,7 @@ pub(crate) async fn since(
     let changed = join_all(with.map(|(reach, shelf)| async move {
         let size = shelf.records.get(&RecordId::Group)?;
         let packed = reach.read_sized(&Spot::Record(RecordId::Group), *size).await.ok()?;
-        let ours = is_ours(&packed) || shelf.blobs.contains_key(&Digest::of(&packed));
-        (!ours).then_some((*reach, *shelf))
+        wrote_after(manifest, &packed).then_some((*reach, *shelf))
     }));
     let changed: Vec<_> = changed.await.into_iter().flatten().collect();
     ramens(&changed, &mut Vec::new(), flaws).await

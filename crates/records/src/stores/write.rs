@@ -106,6 +106,8 @@ pub(super) struct Job<'j> {
     pub(super) check: Check,
     pub(super) target: Manifest,
     pub(super) contents: BTreeMap<Digest, Bytes>,
+    /// Whether it only takes over what Ramen has written, and the change is still to come.
+    pub(super) adopts: bool,
 }
 
 impl Job<'_> {
@@ -121,6 +123,16 @@ impl Stores {
     /// # Errors
     /// Only for what is wrong with the change itself; what happened in each store is in the outcome.
     pub async fn write(&self, writing: &Writing) -> Result<Written, Error> {
+        let (written, adopted) = self.step(writing).await?;
+        if adopted && written.generation.is_some() {
+            return Ok(self.step(writing).await?.0);
+        }
+        Ok(written)
+    }
+
+    /// Writes a change, or what comes before it: the second says that what Ramen has written since our newest manifest is in one of ours now. The
+    /// change may replace the group's record, by which alone that is known, and a death before its manifest would hide the rest.
+    async fn step(&self, writing: &Writing) -> Result<(Written, bool), Error> {
         if self.profiles.is_empty() {
             return Err(Error::NoStores);
         }
@@ -132,7 +144,7 @@ impl Stores {
                 store: profile.name.clone(),
                 outcome: Err(observed.as_ref().err().unwrap_or(&refused).clone()),
             });
-            return Ok(Written { generation: None, stores: stores.collect() });
+            return Ok((Written { generation: None, stores: stores.collect() }, false));
         }
         let job = self.job(writing, author, &reaches, &observed).await?;
         let sources: Vec<_> = reaches.iter().flatten().collect();
@@ -153,7 +165,7 @@ impl Stores {
             .map(|(profile, outcome)| Told { store: profile.name.clone(), outcome })
             .collect();
         let written = stores.iter().any(|told| told.outcome.is_ok());
-        Ok(Written { generation: written.then_some(job.target.generation), stores })
+        Ok((Written { generation: written.then_some(job.target.generation), stores }, job.adopts))
     }
 
     async fn job<'j>(
@@ -170,13 +182,17 @@ impl Stores {
             (record.id().clone(), record.listed())
         };
         let put: BTreeMap<RecordId, Listed> = writing.put.iter().map(&mut take).collect();
-        let change = Change { put, removed: writing.removed.clone() };
+        let mut change = Change { put, removed: writing.removed.clone() };
         let newest = base(&reached).await;
         let since = match &newest {
             // Within an epoch nobody else writes.
             Some(newest) if newest.epoch < writing.epoch => since(&reached, newest, &mut Vec::new()).await,
             _ => None,
         };
+        let adopts = since.is_some() && change != Change::default();
+        if adopts {
+            change = Change::default();
+        }
         let before = match (&newest, since) {
             (_, Some((records, _))) => records.values().map(take).collect(),
             (Some(newest), None) => newest.records.clone(),
@@ -207,7 +223,7 @@ impl Stores {
                 }
             }
         };
-        Ok(Job { author, time: writing.time, check: writing.check, target, contents })
+        Ok(Job { author, time: writing.time, check: writing.check, target, contents, adopts })
     }
 }
 

@@ -6,14 +6,14 @@ use crate::fixture::{Two, all, by_manifest, deletion, group, hasty, ids, one, pa
 use crate::server::{Fault, Server};
 
 /// From the n-th request of this method on, everything is refused.
-fn die_after(server: &Server, method: &'static str, count: usize) {
+pub(crate) fn die_after(server: &Server, method: &'static str, count: usize) {
     if count > 0 {
         server.plan(method, "/", Fault::Pass, count);
     }
     server.plan(method, "/", Fault::Status(403, "AccessDenied"), 100_000);
 }
 
-fn revive(server: &Server) {
+pub(crate) fn revive(server: &Server) {
     server.state.lock().unwrap().plans.clear();
 }
 

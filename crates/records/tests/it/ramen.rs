@@ -15,7 +15,8 @@ use lifeboat_reference::judge::{self, Types, ramen_source};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::fixture::{all, by_manifest, folder, group, group_record, pairs, told, writing};
+use crate::crash::{die_after, revive};
+use crate::fixture::{all, by_manifest, folder, group, group_record, one, pairs, told, writing};
 
 #[derive(Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
@@ -306,20 +307,40 @@ fn the_storages_groups_have_records_too() {
     assert!(Record::claim(&PersistentVolumeClaim::default()).is_err());
 }
 
-/// Copies what lies under Ramen's keys, packed as Go packs it, and takes away what does not lie there.
-fn as_ramen_would(from: &Path, to: &Path) {
-    for kind in ["v1.PersistentVolume", "v1.PersistentVolumeClaim/shop", "v1alpha1.VolumeReplicationGroup"] {
-        let (from, to) = (from.join("shop/orders").join(kind), to.join("shop/orders").join(kind));
-        std::fs::remove_dir_all(&to).unwrap();
-        std::fs::create_dir(&to).unwrap();
-        for file in std::fs::read_dir(from).unwrap().map(Result::unwrap).filter(|file| file.path().is_file())
-        {
-            let packed = std::fs::read(file.path()).unwrap();
+/// A group that was updated then, with these claims.
+fn with(time: &str, names: &[&str]) -> Vec<Record> {
+    [vec![group_record(time)], pairs(names, "1Gi")].concat()
+}
+
+const RAMENS: [&str; 3] = [
+    "shop/orders/v1.PersistentVolume",
+    "shop/orders/v1.PersistentVolumeClaim/shop",
+    "shop/orders/v1alpha1.VolumeReplicationGroup",
+];
+
+/// What lies under Ramen's keys in a folder, packed as Go packs it.
+fn as_go_packs(from: &Path) -> BTreeMap<String, Vec<u8>> {
+    let files = |kind: &&str| std::fs::read_dir(from.join(kind)).unwrap().map(|file| file.unwrap().path());
+    let files = RAMENS.iter().flat_map(files).filter(|path| path.is_file());
+    files
+        .map(|path| {
+            let packed = std::fs::read(&path).unwrap();
             let mut text = flate2::read::GzDecoder::new(&packed[..]);
             let mut again = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
             std::io::copy(&mut text, &mut again).unwrap();
-            std::fs::write(to.join(file.file_name()), again.finish().unwrap()).unwrap();
-        }
+            (path.strip_prefix(from).unwrap().to_str().unwrap().to_owned(), again.finish().unwrap())
+        })
+        .collect()
+}
+
+/// Writes as Ramen would what lies under its keys elsewhere, and takes away what does not lie there.
+fn as_ramen_would(from: &Path, to: &Path) {
+    for kind in RAMENS {
+        std::fs::remove_dir_all(to.join(kind)).unwrap();
+        std::fs::create_dir(to.join(kind)).unwrap();
+    }
+    for (key, packed) in as_go_packs(from) {
+        std::fs::write(to.join(key), packed).unwrap();
     }
 }
 
@@ -328,7 +349,6 @@ async fn what_ramen_wrote_after_our_newest_manifest_is_restored_and_taken_over()
     let place = tempfile::tempdir().unwrap();
     let (ours, theirs) = (place.path().join("ours"), place.path().join("theirs"));
     let stores = folder(&ours);
-    let with = |time: &str, names: &[&str]| [vec![group_record(time)], pairs(names, "1Gi")].concat();
     all(&stores.write(&writing(1, "east", with("2026-01-02T03:04:05Z", &["a", "b"]))).await.unwrap());
     assert_eq!(told(by_manifest(&stores.newest(&group()).await).0), ["a=1Gi", "b=1Gi"]);
     // Ramen's operator is primary, on a cluster whose clock is behind: a claim comes, another goes.
@@ -348,11 +368,44 @@ async fn what_ramen_wrote_after_our_newest_manifest_is_restored_and_taken_over()
 }
 
 #[tokio::test]
+async fn a_crash_at_any_put_of_a_takeover_from_ramen_loses_nothing_and_brings_nothing_back() {
+    let theirs = tempfile::tempdir().unwrap();
+    let under_ramen = writing(1, "x", with("2026-01-01T00:00:00Z", &["a", "c"]));
+    all(&folder(theirs.path()).write(&under_ramen).await.unwrap());
+    // Who takes over records itself before it has restored anything.
+    let change = || writing(2, "west", vec![group_record("2026-01-04T00:00:00Z")]);
+    for count in 0..40 {
+        let (server, stores) = one().await;
+        all(&stores.write(&writing(1, "east", with("2026-01-02T03:04:05Z", &["a", "b"]))).await.unwrap());
+        {
+            let objects = &mut server.state.lock().unwrap().objects;
+            objects.retain(|key, _| key.contains("/lifeboat/"));
+            let written = as_go_packs(theirs.path()).into_iter();
+            objects.extend(written.map(|(key, packed)| (key, packed.into())));
+        }
+        die_after(&server, "PUT", count);
+        let written = stores.write(&change()).await.unwrap();
+        revive(&server);
+        let search = stores.newest(&group()).await;
+        let (Found::Ramen { records, .. } | Found::Manifest { records, .. }) = &search.found else {
+            panic!("{count}: {search:?}")
+        };
+        assert_eq!(told(records), ["a=1Gi", "c=1Gi"], "{count}");
+        all(&stores.write(&change()).await.unwrap());
+        let search = stores.newest(&group()).await;
+        assert_eq!(told(by_manifest(&search).0), ["a=1Gi", "c=1Gi"], "{count}");
+        if written.everywhere() {
+            return;
+        }
+    }
+    panic!("more writes than this test thought");
+}
+
+#[tokio::test]
 async fn a_set_of_ramens_that_is_not_whole_does_not_replace_a_manifest() {
     let place = tempfile::tempdir().unwrap();
     let (ours, theirs) = (place.path().join("ours"), place.path().join("theirs"));
     let stores = folder(&ours);
-    let with = |time: &str, names: &[&str]| [vec![group_record(time)], pairs(names, "1Gi")].concat();
     all(&stores.write(&writing(1, "east", with("2026-01-02T03:04:05Z", &["a"]))).await.unwrap());
     all(&folder(&theirs).write(&writing(1, "x", with("2026-01-03T00:00:00Z", &["a", "c"]))).await.unwrap());
     as_ramen_would(&theirs, &ours);
@@ -367,7 +420,6 @@ async fn an_old_version_that_we_packed_ourselves_does_not_replace_a_manifest() {
     let place = tempfile::tempdir().unwrap();
     let (ours, theirs) = (place.path().join("ours"), place.path().join("theirs"));
     let stores = folder(&ours);
-    let with = |time: &str, names: &[&str]| [vec![group_record(time)], pairs(names, "1Gi")].concat();
     all(&stores.write(&writing(2, "east", with("2026-01-02T03:04:05Z", &["a", "b"]))).await.unwrap());
     all(&folder(&theirs).write(&writing(1, "west", with("2026-01-01T00:00:00Z", &["a"]))).await.unwrap());
     let key = "shop/orders/v1alpha1.VolumeReplicationGroup/a";
