@@ -34,11 +34,11 @@ impl Object for Value {
             *self = Value::Object(Map::new());
         }
         let root = self.as_object_mut().expect("invariant: made an object above");
-        let meta = root.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
-        if !meta.is_object() {
-            *meta = Value::Object(Map::new());
+        if !root.get("metadata").is_some_and(Value::is_object) {
+            root.insert("metadata".into(), Value::Object(Map::new()));
         }
-        meta.as_object_mut().expect("invariant: made an object above")
+        let meta = root.get_mut("metadata").and_then(Value::as_object_mut);
+        meta.expect("invariant: made an object above")
     }
 
     fn meta_str(&self, field: &str) -> &str {

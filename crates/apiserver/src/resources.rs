@@ -268,11 +268,13 @@ fn update(cluster: &Cluster, call: &Call<'_>, at: At<'_>) -> Result<Answer> {
     }
     let body = call.decode()?;
     auth::check_escalation(cluster, &call.user, &at.resource.collection, at.namespace, &body.object)?;
+    let mut decoded = Some(body);
     let updated = cluster.update(at, &call.options()?, |old| {
         if old.is_none() && !(at.resource.allows_create_on_update() && at.subresource.is_empty()) {
             return Err(at.not_found());
         }
-        Ok(body.clone())
+        // Only who was too slow needs the body again, and that is rarer than a copy is dear.
+        decoded.take().map_or_else(|| call.decode(), Ok)
     })?;
     written(cluster, call, at.resource, updated)
 }

@@ -228,7 +228,9 @@ impl Cluster {
             "generation",
             "selfLink",
         ] {
-            set_meta(&mut new, field, old.meta().get(field).cloned());
+            if new.meta().get(field) != old.meta().get(field) {
+                set_meta(&mut new, field, old.meta().get(field).cloned());
+            }
         }
         object::tidy_meta(&mut new);
         resource.prepare_update(&mut new, old, at.subresource);

@@ -6,6 +6,7 @@
 mod metrics;
 
 use crate::json::{Object, blank, object, text};
+use lifeboat_schema::Reach;
 use metrics::{Side, rename_keys, to_v1, to_v2};
 use serde_json::{Value, json};
 
@@ -93,7 +94,7 @@ pub(crate) fn v2_to_v1(obj: &mut Value) {
 /// A value of a metric, where the metric is about the use of CPU.
 fn of_cpu<'a>(metric: &'a Value, pointer: &str) -> Option<&'a Value> {
     let cpu = text(metric, "/type") == "Resource" && text(metric, "/resource/name") == "cpu";
-    metric.pointer(pointer).filter(|_| cpu)
+    metric.reach(pointer).filter(|_| cpu)
 }
 
 fn push(o: &mut Object, key: &str, item: Value) {

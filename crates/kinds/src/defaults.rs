@@ -7,6 +7,7 @@ use crate::Kind;
 use crate::form::{canonicalize, drops};
 use crate::json::{Object, blank, fill, object, text};
 use crate::types::{Shape, Ty, types};
+use lifeboat_schema::Reach;
 use serde_json::{Map, Value, json};
 
 impl Kind {
@@ -137,7 +138,7 @@ fn service(o: &mut Object) {
         o.get("type").and_then(Value::as_str).filter(|s| !s.is_empty()).unwrap_or("ClusterIP").to_owned();
     match o.get("sessionAffinity").and_then(Value::as_str) {
         Some("ClientIP") => {
-            if o.get("sessionAffinityConfig").and_then(|c| c.pointer("/clientIP/timeoutSeconds")).is_none() {
+            if o.get("sessionAffinityConfig").and_then(|c| c.reach("/clientIP/timeoutSeconds")).is_none() {
                 o.insert("sessionAffinityConfig".into(), json!({ "clientIP": { "timeoutSeconds": 10800 } }));
             }
         }
@@ -255,7 +256,7 @@ fn requests_from_limits(container: &mut Object) {
 }
 
 fn template_labels(o: &Object) -> Option<Map<String, Value>> {
-    o.get("spec")?.pointer("/template/metadata/labels")?.as_object().cloned()
+    o.get("spec")?.reach("/template/metadata/labels")?.as_object().cloned()
 }
 
 pub(crate) fn labels_from_template(o: &mut Object) {

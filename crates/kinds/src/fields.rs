@@ -2,6 +2,7 @@
 
 use crate::Kind;
 use crate::json::{int, text};
+use lifeboat_schema::Reach;
 use serde_json::Value;
 
 impl Kind {
@@ -76,5 +77,5 @@ impl Kind {
 }
 
 fn flag(obj: &Value, pointer: &str) -> &'static str {
-    if obj.pointer(pointer) == Some(&Value::Bool(true)) { "true" } else { "false" }
+    if obj.reach(pointer) == Some(&Value::Bool(true)) { "true" } else { "false" }
 }

@@ -13,13 +13,12 @@ pub(crate) fn canonicalize(ty: usize, object: &mut Map<String, Value>) {
     types().each_json_field(ty, &mut |field| {
         if let Some(value) = object.get_mut(field.name) {
             canonical_field(field, value);
-            if drops(field, value) {
-                object.remove(field.name);
+            if !drops(field, value) {
+                return;
             }
+            object.remove(field.name);
         }
-        if !object.contains_key(field.name)
-            && let Some(value) = shown_anyway(field)
-        {
+        if let Some(value) = shown_anyway(field) {
             object.insert(field.name.to_owned(), value);
         }
     });

@@ -1,5 +1,6 @@
 //! Short ways to look into JSON that may have any shape.
 
+use lifeboat_schema::Reach;
 use serde_json::{Map, Value};
 
 /// An object's fields.
@@ -7,22 +8,22 @@ pub(crate) type Object = Map<String, Value>;
 
 /// The string at a JSON pointer; empty where there is none.
 pub(crate) fn text<'a>(v: &'a Value, pointer: &str) -> &'a str {
-    v.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    v.reach(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The number at a JSON pointer; zero where there is none.
 pub(crate) fn int(v: &Value, pointer: &str) -> i64 {
-    v.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
+    v.reach(pointer).and_then(Value::as_i64).unwrap_or_default()
 }
 
 /// The list at a JSON pointer; empty where there is none.
 pub(crate) fn list<'a>(v: &'a Value, pointer: &str) -> &'a [Value] {
-    v.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    v.reach(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// The fields of the object at a JSON pointer, in order; none where there is no object.
 pub(crate) fn entries<'a>(v: &'a Value, pointer: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
-    v.pointer(pointer).and_then(Value::as_object).into_iter().flatten().map(|(k, v)| (k.as_str(), v))
+    v.reach(pointer).and_then(Value::as_object).into_iter().flatten().map(|(k, v)| (k.as_str(), v))
 }
 
 /// The object in a field, made where it is missing or null.
@@ -55,6 +56,8 @@ pub(crate) fn blank(v: Option<&Value>) -> bool {
 /// Copies a field from `from` to `to`, or removes it there.
 pub(crate) fn carry(to: &mut Object, from: &Value, key: &str) {
     match from.get(key) {
+        // To compare is cheaper than to copy, and what is carried over is mostly what is there.
+        Some(v) if to.get(key) == Some(v) => {}
         Some(v) => {
             to.insert(key.to_owned(), v.clone());
         }

@@ -13,6 +13,7 @@ mod per_kind;
 use crate::Kind;
 use crate::defaults::{labels_from_template, name_label, stored_version};
 use crate::json::{Object, blank, carry, fill, int, object, text};
+use lifeboat_schema::Reach;
 pub(crate) use per_kind::string_data;
 use per_kind::{
     cluster_ips, coordinated, data_sources, default_tolerations, job_selector, legacy_data_source,
@@ -158,7 +159,7 @@ impl Kind {
             "DaemonSet" => {
                 let before = text(old, "/metadata/annotations/deprecated.daemonset.template.generation");
                 let before = before.parse().unwrap_or_else(|_| int(old, "/spec/templateGeneration").max(1));
-                let same = o.get("spec").and_then(|s| s.get("template")) == old.pointer("/spec/template");
+                let same = o.get("spec").and_then(|s| s.get("template")) == old.reach("/spec/template");
                 template_generation(o, if same { before } else { before.saturating_add(1) });
             }
             "CustomResourceDefinition" => {
@@ -197,7 +198,7 @@ impl Kind {
                 if let Some(metadata) = old.get("metadata") {
                     carry(object(o, "metadata"), metadata, "ownerReferences");
                 }
-                if let Some(class) = old.pointer("/status/qosClass") {
+                if let Some(class) = old.reach("/status/qosClass") {
                     fill(object(o, "status"), "qosClass", class.clone());
                 }
             }

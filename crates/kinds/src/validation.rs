@@ -20,7 +20,8 @@ mod workloads;
 
 use crate::Kind;
 use crate::json::{blank, text};
-use lifeboat_schema::FieldError;
+use lifeboat_schema::pointer::step;
+use lifeboat_schema::{FieldError, Reach};
 use serde_json::{Value, json};
 
 pub use meta::{validate_meta, validate_meta_update};
@@ -189,10 +190,10 @@ impl Check {
 
     /// A string that has to keep to a naming rule, where it is set.
     fn named(&mut self, obj: &Value, field: &str, rule: names::Rule) {
-        let value = text(obj, &pointer(field)).to_owned();
+        let value = at(obj, field).and_then(Value::as_str).unwrap_or_default();
         if !value.is_empty() {
-            for problem in rule(&value) {
-                self.invalid(field, value.as_str(), problem);
+            for problem in rule(value) {
+                self.invalid(field, value, problem);
             }
         }
     }
@@ -228,19 +229,14 @@ impl Check {
     }
 }
 
-/// `spec.a.b` as a JSON pointer.
-fn pointer(field: &str) -> String {
-    format!("/{}", field.replace('.', "/"))
-}
-
-/// The value of a field named as messages name it.
+/// The value of a field named as messages name it, such as `spec.a.b`.
 fn at<'a>(obj: &'a Value, field: &str) -> Option<&'a Value> {
-    obj.pointer(&pointer(field))
+    field.split(['.', '/']).try_fold(obj, step)
 }
 
 /// A copy of `spec` without some of its fields, to compare the rest.
 fn without(obj: &Value, pointer: &str, fields: &[&str]) -> Value {
-    let mut copy = obj.pointer(pointer).cloned().unwrap_or_else(|| json!({}));
+    let mut copy = obj.reach(pointer).cloned().unwrap_or_else(|| json!({}));
     if let Value::Object(o) = &mut copy {
         for field in fields {
             o.remove(*field);

@@ -2,6 +2,7 @@
 
 use crate::path::Path;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 use std::cell::RefCell;
 use std::fmt;
@@ -123,19 +124,27 @@ impl<'de> Visitor<'de> for Seed<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut fields = Map::new();
         while let Some(key) = map.next_key::<String>()? {
+            let slot = fields.entry(key);
             let length = {
                 let mut state = self.0.borrow_mut();
-                if fields.contains_key(&key) && state.duplicates.len() < MAX_DUPLICATES {
-                    let path = state.path.child(&key);
+                if matches!(slot, Entry::Occupied(_)) && state.duplicates.len() < MAX_DUPLICATES {
+                    let path = state.path.child(slot.key());
                     if !state.duplicates.contains(&path) {
                         state.duplicates.push(path);
                     }
                 }
-                state.path.push(&key)
+                state.path.push(slot.key())
             };
             let value = map.next_value_seed(Seed(self.0))?;
             self.0.borrow_mut().path.truncate(length);
-            fields.insert(key, value);
+            match slot {
+                Entry::Vacant(slot) => {
+                    slot.insert(value);
+                }
+                Entry::Occupied(mut slot) => {
+                    slot.insert(value);
+                }
+            }
         }
         Ok(Value::Object(fields))
     }

@@ -1,5 +1,7 @@
 //! The path of a field as Kubernetes prints it, built up while walking down.
 
+use std::fmt::Write;
+
 /// A growing and shrinking path: `spec.ports[0].name`, `data[key]`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Path(String);
@@ -22,14 +24,14 @@ impl Path {
     /// Goes down to an item of a list.
     pub(crate) fn push_index(&mut self, index: usize) -> usize {
         let length = self.0.len();
-        self.0.push_str(&format!("[{index}]"));
+        let _ = write!(self.0, "[{index}]");
         length
     }
 
     /// Goes down to an entry of a map.
     pub(crate) fn push_key(&mut self, key: &str) -> usize {
         let length = self.0.len();
-        self.0.push_str(&format!("[{key}]"));
+        let _ = write!(self.0, "[{key}]");
         length
     }
 

@@ -9,6 +9,7 @@ use super::parts::{
 use super::pod::is_true;
 use super::storage::{claim, volume};
 use crate::json::{entries, int, list, text};
+use lifeboat_schema::Reach;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -24,11 +25,11 @@ pub(super) fn cells(kind: &str, obj: &Value, now: jiff::Timestamp) -> Vec<Value>
     let name = t("/metadata/name");
     let aged = json!(age(text(obj, "/metadata/creationTimestamp"), now));
     let (containers, images) = containers(obj, kind);
-    let selector = || json!(selector(obj.pointer("/spec/selector")));
+    let selector = || json!(selector(obj.reach("/spec/selector")));
     match kind {
         "PodTemplate" => vec![name, containers, images, json!(labels(obj, "/template/metadata/labels"))],
         "PodDisruptionBudget" => {
-            let amount = |pointer: &str| obj.pointer(pointer).map_or("N/A".into(), plain);
+            let amount = |pointer: &str| obj.reach(pointer).map_or("N/A".into(), plain);
             vec![
                 name,
                 json!(amount("/spec/minAvailable")),
@@ -79,7 +80,7 @@ pub(super) fn cells(kind: &str, obj: &Value, now: jiff::Timestamp) -> Vec<Value>
                 aged,
                 containers,
                 images,
-                json!(requirements(obj.pointer("/spec/selector"))),
+                json!(requirements(obj.reach("/spec/selector"))),
             ]
         }
         "StatefulSet" => vec![name, ready_of(obj), aged, containers, images],
@@ -99,14 +100,14 @@ pub(super) fn cells(kind: &str, obj: &Value, now: jiff::Timestamp) -> Vec<Value>
         "CronJob" => {
             let last = text(obj, "/status/lastScheduleTime");
             let last = if last.is_empty() { "<none>".into() } else { age(last, now) };
-            let suspend = match obj.pointer("/spec/suspend") {
+            let suspend = match obj.reach("/spec/suspend") {
                 Some(Value::Bool(true)) => "True",
                 Some(Value::Bool(false)) => "False",
                 _ => "<unset>",
             };
             let (schedule, zone) = (t("/spec/schedule"), or(text(obj, "/spec/timeZone"), "<none>"));
             let active = json!(list(obj, "/status/active").len());
-            let matches = json!(self::selector(obj.pointer("/spec/jobTemplate/spec/selector")));
+            let matches = json!(self::selector(obj.reach("/spec/jobTemplate/spec/selector")));
             vec![name, schedule, zone, json!(suspend), active, json!(last), aged, containers, images, matches]
         }
         "Service" => vec![
@@ -125,14 +126,14 @@ pub(super) fn cells(kind: &str, obj: &Value, now: jiff::Timestamp) -> Vec<Value>
         }
         "IngressClass" => {
             let default = text(obj, "/metadata/annotations/ingressclass.kubernetes.io~1is-default-class");
-            let parameters = obj.pointer("/spec/parameters").map_or("<none>".into(), |p| {
+            let parameters = obj.reach("/spec/parameters").map_or("<none>".into(), |p| {
                 let group = text(p, "/apiGroup");
                 let dot = if group.is_empty() { "" } else { "." };
                 format!("{}{dot}{group}/{}", text(p, "/kind"), text(p, "/name"))
             });
             vec![marked_default(obj, default == "true"), t("/spec/controller"), json!(parameters), aged]
         }
-        "NetworkPolicy" => vec![name, json!(self::selector(obj.pointer("/spec/podSelector"))), aged],
+        "NetworkPolicy" => vec![name, json!(self::selector(obj.reach("/spec/podSelector"))), aged],
         "Endpoints" => vec![name, json!(endpoints(obj)), aged],
         "EndpointSlice" => {
             let port = |p: &Value| match (p.get("port"), text(p, "/name")) {
@@ -177,7 +178,7 @@ pub(super) fn cells(kind: &str, obj: &Value, now: jiff::Timestamp) -> Vec<Value>
             aged,
         ],
         "CSIDriver" => {
-            let tokens = obj.pointer("/spec/tokenRequests").map_or("<unset>".into(), |_| {
+            let tokens = obj.reach("/spec/tokenRequests").map_or("<unset>".into(), |_| {
                 join(list(obj, "/spec/tokenRequests").iter().map(|r| text(r, "/audience")), ",")
             });
             let modes = join(list(obj, "/spec/volumeLifecycleModes").iter().filter_map(Value::as_str), ",");
@@ -220,7 +221,7 @@ pub(super) fn cells(kind: &str, obj: &Value, now: jiff::Timestamp) -> Vec<Value>
                 text(obj, "/spec/scaleTargetRef/kind"),
                 text(obj, "/spec/scaleTargetRef/name")
             );
-            let least = obj.pointer("/spec/minReplicas").map_or("<unset>".into(), plain);
+            let least = obj.reach("/spec/minReplicas").map_or("<unset>".into(), plain);
             let (most, current) = (n("/spec/maxReplicas"), n("/status/currentReplicas"));
             vec![name, json!(target), json!(metrics(obj)), json!(least), most, current, aged]
         }
@@ -246,7 +247,7 @@ pub(super) fn join<'a>(items: impl Iterator<Item = &'a str>, between: &str) -> S
 }
 
 fn flag(obj: &Value, pointer: &str, otherwise: bool) -> Value {
-    obj.pointer(pointer).and_then(Value::as_bool).unwrap_or(otherwise).into()
+    obj.reach(pointer).and_then(Value::as_bool).unwrap_or(otherwise).into()
 }
 
 fn marked_default(obj: &Value, default: bool) -> Value {
@@ -306,7 +307,7 @@ pub(super) fn requirements(selector: Option<&Value>) -> String {
 
 fn completions(obj: &Value) -> String {
     let succeeded = int(obj, "/status/succeeded");
-    match (obj.pointer("/spec/completions"), int(obj, "/spec/parallelism")) {
+    match (obj.reach("/spec/completions"), int(obj, "/spec/parallelism")) {
         (Some(wanted), _) => format!("{succeeded}/{wanted}"),
         (None, parallelism) if parallelism > 1 => format!("{succeeded}/1 of {parallelism}"),
         (None, _) => format!("{succeeded}/1"),
@@ -319,7 +320,7 @@ fn job_status(obj: &Value) -> &'static str {
         "Complete"
     } else if has("Failed") {
         "Failed"
-    } else if obj.pointer("/metadata/deletionTimestamp").is_some() {
+    } else if obj.reach("/metadata/deletionTimestamp").is_some() {
         "Terminating"
     } else {
         ["Suspended", "FailureTarget", "SuccessCriteriaMet"].into_iter().find(|c| has(c)).unwrap_or("Running")

@@ -4,6 +4,7 @@ use super::age::human;
 use super::cells::{or, requirements};
 use super::pod;
 use crate::json::{list, text};
+use lifeboat_schema::Reach;
 use serde_json::{Value, json};
 
 /// The cells of one object; where the age stands depends on the kind.
@@ -13,25 +14,25 @@ pub(super) fn cells(kind: &str, obj: &Value, aged: Value) -> Vec<Value> {
     match kind {
         "APIService" => {
             let service = obj
-                .pointer("/spec/service")
+                .reach("/spec/service")
                 .map_or("Local".into(), |s| format!("{}/{}", text(s, "/namespace"), text(s, "/name")));
             vec![name, json!(service), json!(available(obj)), aged]
         }
         "CertificateSigningRequest" => {
-            let duration = obj.pointer("/spec/expirationSeconds").and_then(Value::as_i64);
+            let duration = obj.reach("/spec/expirationSeconds").and_then(Value::as_i64);
             let duration = duration.map_or("<none>".into(), human);
             let signer = or(text(obj, "/spec/signerName"), "<none>");
             vec![name, aged, signer, t("/spec/username"), json!(duration), json!(request_state(obj))]
         }
         "FlowSchema" => {
             let precedence = crate::json::int(obj, "/spec/matchingPrecedence");
-            let method = obj.pointer("/spec/distinguisherMethod").map_or("<none>", |m| text(m, "/type"));
+            let method = obj.reach("/spec/distinguisherMethod").map_or("<none>", |m| text(m, "/type"));
             let dangling = condition(obj, "Dangling").map_or("?", |c| text(c, "/status"));
             let level = t("/spec/priorityLevelConfiguration/name");
             vec![name, level, json!(precedence), json!(method), aged, json!(dangling)]
         }
         "PriorityLevelConfiguration" => {
-            let amount = |pointer: &str| obj.pointer(pointer).cloned().unwrap_or_else(|| "<none>".into());
+            let amount = |pointer: &str| obj.reach(pointer).cloned().unwrap_or_else(|| "<none>".into());
             let queuing = |key: &str| amount(&format!("/spec/limited/limitResponse/queuing/{key}"));
             vec![
                 name,
@@ -48,7 +49,7 @@ pub(super) fn cells(kind: &str, obj: &Value, aged: Value) -> Vec<Value> {
         }
         "ValidatingAdmissionPolicy" => {
             let kind = obj
-                .pointer("/spec/paramKind")
+                .reach("/spec/paramKind")
                 .map_or("<unset>".into(), |p| format!("{}/{}", text(p, "/apiVersion"), text(p, "/kind")));
             vec![name, json!(list(obj, "/spec/validations").len()), json!(kind), aged]
         }
@@ -90,7 +91,7 @@ fn request_state(obj: &Value) -> String {
 
 /// What a policy's parameters are read from; without a namespace it may be any.
 fn parameters(obj: &Value) -> String {
-    let Some(reference) = obj.pointer("/spec/paramRef") else { return "<unset>".into() };
+    let Some(reference) = obj.reach("/spec/paramRef") else { return "<unset>".into() };
     match (text(reference, "/name"), text(reference, "/namespace")) {
         ("", _) => reference.get("selector").map_or("<unset>".into(), |s| requirements(Some(s))),
         (name, "") => format!("*/{name}"),

@@ -3,6 +3,7 @@
 use super::age::age;
 use super::cells::{join, or, plain};
 use crate::json::{entries, int, list, text};
+use lifeboat_schema::Reach;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -90,7 +91,7 @@ pub(super) fn node(obj: &Value, aged: &Value) -> Vec<Value> {
         Some(_) => "NotReady".to_owned(),
         None => "Unknown".to_owned(),
     };
-    if obj.pointer("/spec/unschedulable") == Some(&Value::Bool(true)) {
+    if obj.reach("/spec/unschedulable") == Some(&Value::Bool(true)) {
         status.push_str(",SchedulingDisabled");
     }
     let roles: BTreeSet<&str> = entries(obj, "/metadata/labels")
@@ -181,7 +182,7 @@ pub(super) fn subjects(obj: &Value, kind: &str) -> Value {
 pub(super) fn quota(obj: &Value) -> (String, String) {
     let (mut request, mut limit) = (Vec::new(), Vec::new());
     for (resource, hard) in entries(obj, "/status/hard") {
-        let used = obj.pointer("/status/used").and_then(|u| u.get(resource)).map_or("0".into(), plain);
+        let used = obj.reach("/status/used").and_then(|u| u.get(resource)).map_or("0".into(), plain);
         let entry = format!("{resource}: {used}/{}", plain(hard));
         if resource.starts_with("limits.") { limit.push(entry) } else { request.push(entry) }
     }
@@ -202,8 +203,8 @@ pub(super) fn metrics(obj: &Value) -> String {
             _ => return "<unknown type>".into(),
         };
         let current =
-            list(obj, "/status/currentMetrics").get(i).and_then(|m| m.pointer(&format!("/{key}/current")));
-        let target = spec.pointer(&format!("/{key}/target"));
+            list(obj, "/status/currentMetrics").get(i).and_then(|m| m.reach(&format!("/{key}/current")));
+        let target = spec.reach(&format!("/{key}/target"));
         let amount = |v: Option<&Value>, field: &str| v.and_then(|v| v.get(field)).map(plain);
         let unknown = || "<unknown>".to_owned();
         let of_resource = key == "resource" || key == "containerResource";

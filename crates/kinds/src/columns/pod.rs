@@ -3,6 +3,7 @@
 use super::age::age;
 use super::cells::or;
 use crate::json::{int, list, text};
+use lifeboat_schema::Reach;
 use serde_json::{Value, json};
 
 pub(super) fn cells(obj: &Value, now: jiff::Timestamp) -> Vec<Value> {
@@ -75,7 +76,7 @@ fn summarize(obj: &Value) -> Summary {
         if sidecar {
             running.count_restarts(status);
         }
-        let terminated = status.pointer("/state/terminated");
+        let terminated = status.reach("/state/terminated");
         if terminated.is_some_and(|t| int(t, "/exitCode") == 0) {
             continue;
         }
@@ -99,7 +100,7 @@ fn summarize(obj: &Value) -> Summary {
         all.last_restart = running.last_restart;
         main_containers(obj, &mut all);
     }
-    if obj.pointer("/metadata/deletionTimestamp").is_some() {
+    if obj.reach("/metadata/deletionTimestamp").is_some() {
         if text(obj, "/status/reason") == "NodeLost" {
             all.reason = "Unknown".into();
         } else if phase != "Succeeded" && phase != "Failed" {
@@ -116,13 +117,12 @@ fn main_containers(obj: &Value, all: &mut Summary) {
         let waiting = text(status, "/state/waiting/reason");
         if !waiting.is_empty() {
             waiting.clone_into(&mut all.reason);
-        } else if let Some(terminated) = status.pointer("/state/terminated") {
+        } else if let Some(terminated) = status.reach("/state/terminated") {
             all.reason = ended(terminated);
             if int(terminated, "/exitCode") != 0 {
                 failed.clone_from(&all.reason);
             }
-        } else if status.get("ready") == Some(&Value::Bool(true))
-            && status.pointer("/state/running").is_some()
+        } else if status.get("ready") == Some(&Value::Bool(true)) && status.reach("/state/running").is_some()
         {
             running = true;
             all.ready += 1;

@@ -3,6 +3,7 @@
 use super::cells::{join, plain};
 use crate::form::quantity;
 use crate::json::{list, text};
+use lifeboat_schema::Reach;
 use serde_json::Value;
 
 fn access_modes(obj: &Value, pointer: &str) -> Value {
@@ -18,27 +19,27 @@ fn access_modes(obj: &Value, pointer: &str) -> Value {
 }
 
 fn storage(obj: &Value, pointer: &str) -> Value {
-    let amount = obj.pointer(pointer).map(plain).unwrap_or_default();
+    let amount = obj.reach(pointer).map(plain).unwrap_or_default();
     quantity(&amount).unwrap_or_else(|| "0".into()).into()
 }
 
 fn class(obj: &Value) -> Value {
-    let old = obj.pointer("/metadata/annotations/volume.beta.kubernetes.io~1storage-class");
-    old.or_else(|| obj.pointer("/spec/storageClassName")).map_or("".into(), Clone::clone)
+    let old = obj.reach("/metadata/annotations/volume.beta.kubernetes.io~1storage-class");
+    old.or_else(|| obj.reach("/spec/storageClassName")).map_or("".into(), Clone::clone)
 }
 
 fn phase(obj: &Value) -> Value {
-    let deleted = obj.pointer("/metadata/deletionTimestamp").is_some();
+    let deleted = obj.reach("/metadata/deletionTimestamp").is_some();
     (if deleted { "Terminating" } else { text(obj, "/status/phase") }).into()
 }
 
 fn unset(obj: &Value, pointer: &str) -> Value {
-    obj.pointer(pointer).map_or("<unset>".into(), Clone::clone)
+    obj.reach(pointer).map_or("<unset>".into(), Clone::clone)
 }
 
 pub(super) fn volume(obj: &Value, aged: Value) -> Vec<Value> {
     let claim = obj
-        .pointer("/spec/claimRef")
+        .reach("/spec/claimRef")
         .map_or(String::new(), |c| format!("{}/{}", text(c, "/namespace"), text(c, "/name")));
     vec![
         text(obj, "/metadata/name").into(),

@@ -2,6 +2,7 @@
 
 use crate::json::{Object, blank, carry, fill, list, object, text};
 use base64::Engine as _;
+use lifeboat_schema::Reach;
 use serde_json::{Value, json};
 
 /// Resizing takes the resources of containers that are still the same ones, and nothing else.
@@ -188,9 +189,9 @@ pub(super) fn transition_time(o: &mut Object, old: Option<&Value>, now: jiff::Ti
         status.insert("lastPhaseTransitionTime".into(), format!("{now:.0}").into());
     };
     let Some(old) = old else { return set(status) };
-    let before = old.pointer("/status/lastPhaseTransitionTime");
+    let before = old.reach("/status/lastPhaseTransitionTime");
     let time = status.get("lastPhaseTransitionTime");
-    if status.get("phase") == old.pointer("/status/phase") {
+    if status.get("phase") == old.reach("/status/phase") {
         if let (None, Some(before)) = (time, before) {
             status.insert("lastPhaseTransitionTime".into(), before.clone());
         }
@@ -227,8 +228,8 @@ pub(super) fn qos_class(o: &Object) -> &'static str {
     let (mut any, mut all_equal) = (false, true);
     for container in list(spec, "/containers").iter().chain(list(spec, "/initContainers")) {
         for resource in ["cpu", "memory"] {
-            let request = container.pointer(&format!("/resources/requests/{resource}")).filter(|v| *v != "0");
-            let limit = container.pointer(&format!("/resources/limits/{resource}")).filter(|v| *v != "0");
+            let request = container.reach(&format!("/resources/requests/{resource}")).filter(|v| *v != "0");
+            let limit = container.reach(&format!("/resources/limits/{resource}")).filter(|v| *v != "0");
             any |= request.is_some() || limit.is_some();
             all_equal &= limit.is_some() && request.is_none_or(|r| Some(r) == limit);
         }

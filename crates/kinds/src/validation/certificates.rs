@@ -5,7 +5,7 @@
 use super::{Check, names};
 use crate::json::{blank, int, list, text};
 use base64::Engine as _;
-use lifeboat_schema::FieldError;
+use lifeboat_schema::{FieldError, Reach};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -67,7 +67,7 @@ fn spec(check: &mut Check, obj: &Value) {
         }
     }
     signer(check, text(obj, "/spec/signerName"));
-    let seconds = obj.pointer("/spec/expirationSeconds");
+    let seconds = obj.reach("/spec/expirationSeconds");
     if seconds.is_some() && int(obj, "/spec/expirationSeconds") < 600 {
         let detail = "may not specify a duration less than 600 seconds (10 minutes)";
         check.invalid("spec.expirationSeconds", int(obj, "/spec/expirationSeconds"), detail);
@@ -152,7 +152,7 @@ fn changes(check: &mut Check, obj: &Value, old: &Value, subresource: &str) {
         };
         check.forbidden(CONDITIONS, format!("updates may not {detail} a condition of type {name:?}"));
     }
-    let (now, before) = (obj.pointer("/status/certificate"), old.pointer("/status/certificate"));
+    let (now, before) = (obj.reach("/status/certificate"), old.reach("/status/certificate"));
     if now != before && subresource != "status" {
         check.forbidden(CERTIFICATE, "updates may not set certificate content");
     } else if now != before && !blank(before) {

@@ -4,7 +4,7 @@ use super::volumes::{VOLUME_MODES, access_modes, changes, not_negative, positive
 use super::{Check, IMMUTABLE, names, without};
 use crate::form::compare_quantities;
 use crate::json::{blank, entries, list, text};
-use lifeboat_schema::FieldError;
+use lifeboat_schema::{FieldError, Reach};
 use serde_json::{Value, json};
 use std::cmp::Ordering;
 
@@ -29,7 +29,7 @@ pub(super) fn claim_spec(check: &mut Check, obj: &Value, path: &str) {
     check.selector(obj, &format!("{path}.selector"));
     access_modes(check, modes, path);
     let storage = format!("{path}.resources[storage]");
-    match spec.pointer("/resources/requests/storage") {
+    match spec.reach("/resources/requests/storage") {
         None => check.required(storage, ""),
         Some(amount) => positive(check, storage, amount),
     }
@@ -76,16 +76,15 @@ fn claim_update(check: &mut Check, new: &Value, old: &Value) {
     if text(old, "/spec/volumeName").is_empty() {
         freed.push("volumeName");
     }
-    let (old_class, new_class) =
-        (old.pointer("/spec/storageClassName"), new.pointer("/spec/storageClassName"));
-    let annotation = old.pointer(BETA_CLASS);
+    let (old_class, new_class) = (old.reach("/spec/storageClassName"), new.reach("/spec/storageClassName"));
+    let annotation = old.reach(BETA_CLASS);
     let moved_to_field = annotation.is_some()
         && old_class.is_none()
         && new_class == annotation
-        && (new.pointer(BETA_CLASS).is_none() || new.pointer(BETA_CLASS) == annotation);
-    if !moved_to_field && new.pointer(BETA_CLASS) != annotation {
+        && (new.reach(BETA_CLASS).is_none() || new.reach(BETA_CLASS) == annotation);
+    if !moved_to_field && new.reach(BETA_CLASS) != annotation {
         let field = "metadata.annotations[volume.beta.kubernetes.io/storage-class]";
-        check.invalid(field, new.pointer(BETA_CLASS).cloned().unwrap_or_default(), IMMUTABLE);
+        check.invalid(field, new.reach(BETA_CLASS).cloned().unwrap_or_default(), IMMUTABLE);
     }
     // A class may be given to a claim that had none: the default class of a cluster that got one later.
     let given_late =
@@ -112,8 +111,8 @@ fn claim_update(check: &mut Check, new: &Value, old: &Value) {
     }
     let size = "/spec/resources/requests/storage";
     let zero = json!(0);
-    let (new_size, old_size) = (new.pointer(size).unwrap_or(&zero), old.pointer(size).unwrap_or(&zero));
-    let capacity = old.pointer("/status/capacity/storage").unwrap_or(&zero);
+    let (new_size, old_size) = (new.reach(size).unwrap_or(&zero), old.reach(size).unwrap_or(&zero));
+    let capacity = old.reach("/status/capacity/storage").unwrap_or(&zero);
     // Smaller than before is for recovery from a failed expansion, and never down to what is there already.
     if compare_quantities(new_size, old_size) == Some(Ordering::Less)
         && compare_quantities(new_size, capacity) != Some(Ordering::Greater)
@@ -126,12 +125,10 @@ fn claim_update(check: &mut Check, new: &Value, old: &Value) {
 
 fn attributes_class_kept(check: &mut Check, new: &Value, old: &Value) {
     let path = "/spec/volumeAttributesClassName";
-    if new.pointer(path) == old.pointer(path)
-        || old.pointer("/status/currentVolumeAttributesClassName").is_none()
-    {
+    if new.reach(path) == old.reach(path) || old.reach("/status/currentVolumeAttributesClassName").is_none() {
         return;
     }
-    let detail = match new.pointer(path) {
+    let detail = match new.reach(path) {
         None => "update to nil is forbidden when status.currentVolumeAttributesClassName is not nil",
         Some(v) if v == "" => {
             "update to empty string is forbidden when status.currentVolumeAttributesClassName is not nil"
@@ -142,7 +139,7 @@ fn attributes_class_kept(check: &mut Check, new: &Value, old: &Value) {
 }
 
 pub(super) fn claim_status(check: &mut Check, new: &Value) {
-    if blank(new.pointer("/spec/accessModes")) {
+    if blank(new.reach("/spec/accessModes")) {
         check.required("Spec.accessModes", "");
     }
     for (key, amount) in entries(new, "/status/capacity") {

@@ -4,7 +4,7 @@ use super::{Check, IMMUTABLE, names};
 use crate::form::compare_quantities;
 use crate::json::{blank, entries, int, list, text};
 use base64::Engine as _;
-use lifeboat_schema::FieldError;
+use lifeboat_schema::{FieldError, Reach};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -113,7 +113,7 @@ pub(super) fn finalize(check: &mut Check, obj: &Value) {
 
 pub(super) fn namespace_phase(check: &mut Check, obj: &Value) {
     let phase = text(obj, "/status/phase");
-    let deleted = obj.pointer("/metadata/deletionTimestamp").is_some();
+    let deleted = obj.reach("/metadata/deletionTimestamp").is_some();
     if !deleted && phase != "Active" {
         check.invalid("status.Phase", phase, "may only be 'Active' if `deletionTimestamp` is empty");
     } else if deleted && phase != "Terminating" {
@@ -148,7 +148,7 @@ pub(super) fn node(check: &mut Check, obj: &Value, old: Option<&Value>) {
     let Some(old) = old else { return };
     let kept = |field: &str| {
         let path = format!("/spec/{field}");
-        !blank(old.pointer(&path)) && obj.pointer(&path) != old.pointer(&path)
+        !blank(old.reach(&path)) && obj.reach(&path) != old.reach(&path)
     };
     if kept("podCIDRs") {
         let detail = "node updates may not change podCIDR except from \"\" to valid";
@@ -222,7 +222,7 @@ pub(super) fn service(check: &mut Check, obj: &Value, old: Option<&Value>) {
             check.forbidden(format!("{path}.nodePort"), detail);
         }
     }
-    super::meta::labels(check, obj.pointer("/spec/selector"), "spec.selector");
+    super::meta::labels(check, obj.reach("/spec/selector"), "spec.selector");
     let Some(old) = old else { return };
     let was = text(old, "/spec/type");
     let had = list(old, "/spec/clusterIPs");
@@ -325,7 +325,7 @@ fn any_event(check: &mut Check, obj: &Value, strict: bool) {
 }
 
 pub(super) fn lease(check: &mut Check, obj: &Value) {
-    let number = |field: &str| obj.pointer(&format!("/spec/{field}")).and_then(Value::as_i64);
+    let number = |field: &str| obj.reach(&format!("/spec/{field}")).and_then(Value::as_i64);
     if let Some(n) = number("leaseDurationSeconds").filter(|n| *n <= 0) {
         check.invalid("spec.leaseDurationSeconds", n, "must be greater than 0");
     }
@@ -363,7 +363,7 @@ pub(super) fn priority_class(check: &mut Check, obj: &Value, old: Option<&Value>
 }
 
 pub(super) fn disruption_budget(check: &mut Check, obj: &Value) {
-    let (min, max) = (obj.pointer("/spec/minAvailable"), obj.pointer("/spec/maxUnavailable"));
+    let (min, max) = (obj.reach("/spec/minAvailable"), obj.reach("/spec/maxUnavailable"));
     if let (Some(_), Some(_)) = (min, max) {
         let shown = obj.get("spec").cloned().unwrap_or_default();
         check.invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set");

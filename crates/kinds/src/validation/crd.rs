@@ -2,7 +2,7 @@
 
 use super::{Check, names};
 use crate::json::{blank, list, text};
-use lifeboat_schema::check_structural;
+use lifeboat_schema::{Reach, check_structural};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub(super) fn definition(check: &mut Check, obj: &Value, old: Option<&Value>) {
     } else {
         check.one_of(obj, "spec.scope", &["Cluster", "Namespaced"]);
     }
-    if obj.pointer("/spec/preserveUnknownFields") == Some(&Value::Bool(true)) {
+    if obj.reach("/spec/preserveUnknownFields") == Some(&Value::Bool(true)) {
         let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         check.invalid("spec.preserveUnknownFields", true, detail);
     }
@@ -38,7 +38,7 @@ pub(super) fn definition(check: &mut Check, obj: &Value, old: Option<&Value>) {
     names_within(check, obj);
     check.one_of(obj, "spec.conversion.strategy", &["None", "Webhook"]);
     if text(obj, "/spec/conversion/strategy") == "Webhook"
-        && obj.pointer("/spec/conversion/webhook/clientConfig").is_none()
+        && obj.reach("/spec/conversion/webhook/clientConfig").is_none()
     {
         let detail = "required when strategy is set to Webhook";
         check.required("spec.conversion.webhookClientConfig", detail);
@@ -80,7 +80,7 @@ fn versions(check: &mut Check, obj: &Value) {
         if !problems.is_empty() {
             check.invalid(format!("{path}.name"), name, problems.join(","));
         }
-        if version.pointer("/schema/openAPIV3Schema").is_none() {
+        if version.reach("/schema/openAPIV3Schema").is_none() {
             check.required(format!("{path}.schema.openAPIV3Schema"), "");
         }
         if version.get("deprecationWarning").is_some()
@@ -215,7 +215,7 @@ fn approved_group(check: &mut Check, obj: &Value, group: &str) {
     let protected =
         ["k8s.io", "kubernetes.io"].iter().any(|g| group == *g || group.ends_with(&format!(".{g}")));
     let annotation = "/metadata/annotations/api-approved.kubernetes.io";
-    if protected && blank(obj.pointer(annotation)) {
+    if protected && blank(obj.reach(annotation)) {
         let detail = "protected groups must have approval annotation \"api-approved.kubernetes.io\", see \
                       https://github.com/kubernetes/enhancements/pull/1111";
         check.required("metadata.annotations[api-approved.kubernetes.io]", detail);

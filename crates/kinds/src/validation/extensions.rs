@@ -3,7 +3,7 @@
 
 use super::{Check, names};
 use crate::json::{blank, int, list, text};
-use lifeboat_schema::FieldError;
+use lifeboat_schema::{FieldError, Reach};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ pub(super) fn webhooks(check: &mut Check, obj: &Value) {
             let detail = "the timeout value must be between 1 and 30 seconds";
             check.invalid(format!("{path}.timeoutSeconds"), timeout, detail);
         }
-        let (url, service) = (hook.pointer("/clientConfig/url"), hook.pointer("/clientConfig/service"));
+        let (url, service) = (hook.reach("/clientConfig/url"), hook.reach("/clientConfig/service"));
         if url.is_some() == service.is_some() {
             check.required(format!("{path}.clientConfig"), "exactly one of url or service is required");
         }
@@ -57,14 +57,14 @@ pub(super) fn webhooks(check: &mut Check, obj: &Value) {
 
 pub(super) fn policy(check: &mut Check, obj: &Value) {
     check.one_of(obj, "spec.failurePolicy", &["Fail", "Ignore"]);
-    if blank(obj.pointer("/spec/validations")) && blank(obj.pointer("/spec/auditAnnotations")) {
+    if blank(obj.reach("/spec/validations")) && blank(obj.reach("/spec/auditAnnotations")) {
         let detail = "validations or auditAnnotations must contain at least one item";
         check.required("spec.validations", detail);
         check.required("spec.auditAnnotations", detail);
     }
-    if obj.pointer("/spec/matchConstraints").is_none() {
+    if obj.reach("/spec/matchConstraints").is_none() {
         check.required("spec.matchConstraints", "");
-    } else if blank(obj.pointer("/spec/matchConstraints/resourceRules")) {
+    } else if blank(obj.reach("/spec/matchConstraints/resourceRules")) {
         check.required("spec.matchConstraints.resourceRules", "");
     }
     for (i, validation) in list(obj, "/spec/validations").iter().enumerate() {
@@ -113,8 +113,8 @@ pub(super) fn api_service(check: &mut Check, obj: &Value) {
             check.invalid(format!("spec.{key}"), value, format!("must be positive and less than {most}"));
         }
     }
-    let insecure = obj.pointer("/spec/insecureSkipTLSVerify") == Some(&Value::Bool(true));
-    if obj.pointer("/spec/service").is_none() {
+    let insecure = obj.reach("/spec/insecureSkipTLSVerify") == Some(&Value::Bool(true));
+    if obj.reach("/spec/service").is_none() {
         if insecure {
             let detail = "local APIServices may not have insecureSkipTLSVerify";
             check.invalid("spec.insecureSkipTLSVerify", true, detail);
@@ -123,7 +123,7 @@ pub(super) fn api_service(check: &mut Check, obj: &Value) {
     }
     check.need(obj, "spec.service.namespace");
     check.need(obj, "spec.service.name");
-    if insecure && !blank(obj.pointer("/spec/caBundle")) {
+    if insecure && !blank(obj.reach("/spec/caBundle")) {
         check.invalid("spec.insecureSkipTLSVerify", true, "may not be true if caBundle is present");
     }
 }
@@ -140,7 +140,7 @@ pub(super) fn flow_schema(check: &mut Check, obj: &Value) {
         check.invalid(field, precedence, detail);
     }
     check.one_of(obj, "spec.distinguisherMethod.type", &["ByNamespace", "ByUser"]);
-    if blank(obj.pointer("/spec/priorityLevelConfiguration/name")) {
+    if blank(obj.reach("/spec/priorityLevelConfiguration/name")) {
         check.required("spec.priorityLevelConfiguration.name", "must reference a priority level");
     }
     check.named(obj, "spec.priorityLevelConfiguration.name", names::subdomain);
@@ -164,7 +164,7 @@ pub(super) fn priority_level(check: &mut Check, obj: &Value) {
     if (text(obj, "/metadata/name") == "exempt") != (kind == "Exempt") {
         check.invalid("spec.type", kind, "must be 'Exempt' if and only if `name` is 'exempt'");
     }
-    let (limited, exempt) = (obj.pointer("/spec/limited"), obj.pointer("/spec/exempt"));
+    let (limited, exempt) = (obj.reach("/spec/limited"), obj.reach("/spec/exempt"));
     match kind {
         "" => check.required("spec.type", ""),
         "Exempt" if limited.is_some() => {
@@ -195,7 +195,7 @@ fn limits(check: &mut Check, limited: &Value) {
         check.invalid(format!("{path}.lendablePercent"), lendable, "must be between 0 and 100, inclusive");
     }
     let response = format!("{path}.limitResponse");
-    let queuing = limited.pointer("/limitResponse/queuing");
+    let queuing = limited.reach("/limitResponse/queuing");
     match (text(limited, "/limitResponse/type"), queuing) {
         ("", _) => check.required(format!("{response}.type"), ""),
         ("Reject", Some(_)) => check.forbidden(
@@ -255,7 +255,7 @@ pub(super) fn conditions(check: &mut Check, obj: &Value, kind: &str) {
 
 /// A field of a part of the object that has to have one of a few values; missing is fine.
 fn one_of(check: &mut Check, part: &Value, path: &str, field: &str, supported: &[&str]) {
-    let Some(value) = part.pointer(&format!("/{}", field.replace('.', "/"))) else { return };
+    let Some(value) = super::at(part, field) else { return };
     if !value.as_str().is_some_and(|v| supported.contains(&v)) {
         check.push(FieldError::not_supported(format!("{path}.{field}"), value.clone(), supported));
     }

@@ -3,7 +3,7 @@
 use super::names::{self, Rule};
 use super::{Check, IMMUTABLE};
 use crate::json::{entries, int, list, text};
-use lifeboat_schema::FieldError;
+use lifeboat_schema::{FieldError, Reach};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -77,17 +77,18 @@ fn create(obj: &Value, namespaced: bool, rule: Rule) -> Vec<FieldError> {
 #[must_use]
 pub fn validate_meta_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut check = Check::default();
-    if old.pointer("/metadata/deletionTimestamp").is_some() {
+    if old.reach("/metadata/deletionTimestamp").is_some() {
         no_new_finalizers(&mut check, new, old);
     }
     if int(new, "/metadata/generation") < int(old, "/metadata/generation") {
         check.invalid("metadata.generation", int(new, "/metadata/generation"), "must not be decremented");
     }
+    let (new_meta, old_meta) = (new.get("metadata"), old.get("metadata"));
     for field in
         ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]
     {
-        let path = format!("/metadata/{field}");
-        let (new, old) = (new.pointer(&path), old.pointer(&path));
+        let (new, old) =
+            (new_meta.and_then(|meta| meta.get(field)), old_meta.and_then(|meta| meta.get(field)));
         if new != old {
             check.invalid(format!("metadata.{field}"), new.cloned().unwrap_or(Value::Null), IMMUTABLE);
         }
@@ -98,7 +99,7 @@ pub fn validate_meta_update(new: &Value, old: &Value) -> Vec<FieldError> {
 }
 
 fn common(check: &mut Check, obj: &Value) {
-    labels(check, obj.pointer("/metadata/labels"), "metadata.labels");
+    labels(check, obj.reach("/metadata/labels"), "metadata.labels");
     let mut size = 0;
     for (key, value) in entries(obj, "/metadata/annotations") {
         size += key.len() + value.as_str().map_or(0, str::len);

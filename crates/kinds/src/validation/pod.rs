@@ -3,7 +3,7 @@
 use super::volumes::changes;
 use super::{Check, IMMUTABLE, meta, names, without};
 use crate::json::{blank, int, list, text};
-use lifeboat_schema::FieldError;
+use lifeboat_schema::{FieldError, Reach};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub(super) fn template(check: &mut Check, obj: &Value, path: &str) {
     let Some(template) = super::at(obj, path) else {
         return check.required(path, "");
     };
-    meta::labels(check, template.pointer("/metadata/labels"), &format!("{path}.metadata.labels"));
+    meta::labels(check, template.reach("/metadata/labels"), &format!("{path}.metadata.labels"));
     spec(check, obj, &format!("{path}.spec"));
 }
 
@@ -210,8 +210,8 @@ fn same_toleration(a: &Value, b: &Value) -> bool {
 
 pub(super) fn status(check: &mut Check, new: &Value, old: &Value) {
     let class = "/status/qosClass";
-    if !blank(old.pointer(class)) && new.pointer(class) != old.pointer(class) {
-        check.invalid("status.qosClass", new.pointer(class).cloned().unwrap_or_default(), IMMUTABLE);
+    if !blank(old.reach(class)) && new.reach(class) != old.reach(class) {
+        check.invalid("status.qosClass", new.reach(class).cloned().unwrap_or_default(), IMMUTABLE);
     }
     check.named(new, "status.nominatedNodeName", names::subdomain);
     check.not_negative(new, "status.observedGeneration");

@@ -4,7 +4,7 @@ use super::volumes::{driver_name, volume_spec};
 use super::{Check, IMMUTABLE, names};
 use crate::form::compare_quantities;
 use crate::json::{blank, entries, int, list, text};
-use lifeboat_schema::FieldError;
+use lifeboat_schema::{FieldError, Reach};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -86,7 +86,7 @@ pub(super) fn attachment(check: &mut Check, obj: &Value, old: Option<&Value>) {
     driver_name(check, obj, "spec.attacher", "/spec/attacher");
     let source = "spec.source";
     let (inline, volume) =
-        (obj.pointer("/spec/source/inlineVolumeSpec"), obj.pointer("/spec/source/persistentVolumeName"));
+        (obj.reach("/spec/source/inlineVolumeSpec"), obj.reach("/spec/source/persistentVolumeName"));
     let exactly_one = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
     match (inline, volume) {
         (None, None) => check.required(source, exactly_one),
@@ -136,7 +136,7 @@ pub(super) fn driver(check: &mut Check, obj: &Value, old: Option<&Value>) {
         ("storageCapacity", "storageCapacity"),
         ("seLinuxMount", "seLinuxMount"),
     ] {
-        if obj.pointer(&format!("/spec/{field}")).is_none() {
+        if obj.reach(&format!("/spec/{field}")).is_none() {
             check.required(format!("spec.{shown}"), "");
         }
     }
@@ -169,12 +169,12 @@ pub(super) fn driver(check: &mut Check, obj: &Value, old: Option<&Value>) {
         }
     }
     if let Some(n) =
-        obj.pointer("/spec/nodeAllocatableUpdatePeriodSeconds").and_then(Value::as_i64).filter(|n| *n < 10)
+        obj.reach("/spec/nodeAllocatableUpdatePeriodSeconds").and_then(Value::as_i64).filter(|n| *n < 10)
     {
         let detail = "must be greater than or equal to 10 seconds";
         check.invalid("spec.nodeAllocatableUpdatePeriodSeconds", n, detail);
     }
-    if let Some(flag) = obj.pointer("/spec/serviceAccountTokenInSecrets")
+    if let Some(flag) = obj.reach("/spec/serviceAccountTokenInSecrets")
         && list(obj, "/spec/tokenRequests").is_empty()
     {
         let detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";

@@ -3,7 +3,7 @@
 use super::{Check, names};
 use crate::form::{compare_quantities, whole};
 use crate::json::{blank, int, list, text};
-use lifeboat_schema::FieldError;
+use lifeboat_schema::{FieldError, Reach};
 use serde_json::{Value, json};
 use std::cmp::Ordering;
 
@@ -81,11 +81,35 @@ pub(super) fn not_negative(check: &mut Check, field: String, amount: &Value) {
 pub(super) fn volume(check: &mut Check, obj: &Value, old: Option<&Value>) {
     volume_spec(check, obj, "spec", false);
     let Some(old) = old else { return };
-    let source = |v: &Value| -> Value {
-        let spec = v.get("spec").and_then(Value::as_object);
-        let fields = spec.into_iter().flatten().filter(|(k, _)| SOURCES.contains(&k.as_str()));
-        Value::Object(fields.map(|(k, v)| (k.clone(), v.clone())).collect())
-    };
+    // Most writes leave the source alone: it is copied only to find out how much of a change is allowed.
+    if !sources(obj).eq(sources(old)) {
+        source_update(check, obj, old);
+    }
+    check.immutable(obj, old, "spec.volumeMode", "volumeMode");
+    let place = "/spec/nodeAffinity";
+    let affinity = |v: &Value| v.reach(place).map(|a| modern_labels(a.clone()));
+    if obj.reach(place) != old.reach(place)
+        && let Some(before) = affinity(old)
+        && affinity(obj).as_ref() != Some(&before)
+    {
+        let bad = obj.reach(place).cloned().unwrap_or_default();
+        check.invalid("nodeAffinity", bad, "field is immutable, except for updating from beta label to GA");
+    }
+    let class = "/spec/volumeAttributesClassName";
+    if old.reach(class).is_some() && obj.reach(class).is_none() {
+        check.forbidden("spec.volumeAttributesClassName", "update from non-nil value to nil is forbidden");
+    }
+}
+
+/// What a volume's spec says of where its data is.
+fn sources(volume: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let spec = volume.get("spec").and_then(Value::as_object);
+    spec.into_iter().flatten().filter(|(field, _)| SOURCES.contains(&field.as_str()))
+}
+
+fn source_update(check: &mut Check, obj: &Value, old: &Value) {
+    let source =
+        |v: &Value| -> Value { Value::Object(sources(v).map(|(k, v)| (k.clone(), v.clone())).collect()) };
     let (mut now, before) = (source(obj), source(old));
     // A secret for expansion may be given later.
     if before.get("csi").is_some_and(|c| c.get("controllerExpandSecretRef").is_none())
@@ -96,18 +120,6 @@ pub(super) fn volume(check: &mut Check, obj: &Value, old: Option<&Value>) {
     if now != before {
         let detail = "spec.persistentvolumesource is immutable after creation";
         check.forbidden("spec.persistentvolumesource", format!("{detail}{}", changes(&before, &now)));
-    }
-    check.immutable(obj, old, "spec.volumeMode", "volumeMode");
-    let affinity = |v: &Value| v.pointer("/spec/nodeAffinity").map(|a| modern_labels(a.clone()));
-    if let Some(before) = affinity(old)
-        && affinity(obj).as_ref() != Some(&before)
-    {
-        let bad = obj.pointer("/spec/nodeAffinity").cloned().unwrap_or_default();
-        check.invalid("nodeAffinity", bad, "field is immutable, except for updating from beta label to GA");
-    }
-    let class = "/spec/volumeAttributesClassName";
-    if old.pointer(class).is_some() && obj.pointer(class).is_none() {
-        check.forbidden("spec.volumeAttributesClassName", "update from non-nil value to nil is forbidden");
     }
 }
 

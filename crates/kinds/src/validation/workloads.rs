@@ -2,8 +2,8 @@
 
 use super::{Check, claims, names, pod, without};
 use crate::json::{blank, int, list, text};
-use lifeboat_schema::FieldError;
 use lifeboat_schema::selector::LabelSelector;
+use lifeboat_schema::{FieldError, Reach};
 use serde_json::{Value, json};
 
 pub(super) fn replicated(check: &mut Check, kind: &str, obj: &Value, old: Option<&Value>) {
@@ -16,7 +16,7 @@ pub(super) fn replicated(check: &mut Check, kind: &str, obj: &Value, old: Option
     if policy != "Always" && !policy.is_empty() {
         check.push(FieldError::not_supported("spec.template.spec.restartPolicy", policy, &["Always"]));
     }
-    if obj.pointer("/spec/template/spec/activeDeadlineSeconds").is_some() {
+    if obj.reach("/spec/template/spec/activeDeadlineSeconds").is_some() {
         // A Deployment's template is a ReplicaSet's.
         let owner = if kind == "Deployment" { "ReplicaSet" } else { kind };
         let detail = format!("activeDeadlineSeconds in {owner} is not Supported");
@@ -38,9 +38,9 @@ pub(super) fn replicated(check: &mut Check, kind: &str, obj: &Value, old: Option
 /// The selector has to be there, select something, and match the template.
 fn selector(check: &mut Check, kind: &str, obj: &Value) {
     let field = "spec.selector";
-    let labels = obj.pointer("/spec/template/metadata/labels").cloned().unwrap_or_default();
+    let labels = obj.reach("/spec/template/metadata/labels").cloned().unwrap_or_default();
     if kind == "ReplicationController" {
-        let wanted = obj.pointer("/spec/selector");
+        let wanted = obj.reach("/spec/selector");
         if blank(wanted) {
             return check.required(field, "");
         }
@@ -50,7 +50,7 @@ fn selector(check: &mut Check, kind: &str, obj: &Value) {
         }
         return;
     }
-    let Some(selector) = obj.pointer("/spec/selector") else {
+    let Some(selector) = obj.reach("/spec/selector") else {
         if kind != "DaemonSet" {
             check.required(field, "");
         }
@@ -78,21 +78,20 @@ fn matches(selector: &Value, labels: &Value) -> Option<bool> {
 
 fn deployment(check: &mut Check, obj: &Value) {
     if !matches!(text(obj, "/spec/strategy/type"), "Recreate" | "RollingUpdate") {
-        let shown = obj.pointer("/spec/strategy").cloned().unwrap_or_default();
+        let shown = obj.reach("/spec/strategy").cloned().unwrap_or_default();
         check.push(FieldError::not_supported("spec.strategy", shown, &["Recreate", "RollingUpdate"]));
     }
     let field = "spec.strategy.rollingUpdate";
-    if text(obj, "/spec/strategy/type") == "Recreate" && obj.pointer("/spec/strategy/rollingUpdate").is_some()
-    {
+    if text(obj, "/spec/strategy/type") == "Recreate" && obj.reach("/spec/strategy/rollingUpdate").is_some() {
         check.forbidden(field, "may not be specified when strategy `type` is 'Recreate'");
     }
-    let none = |key: &str| matches!(obj.pointer(&format!("/spec/strategy/rollingUpdate/{key}")), Some(v) if *v == 0 || v == "0%");
+    let none = |key: &str| matches!(obj.reach(&format!("/spec/strategy/rollingUpdate/{key}")), Some(v) if *v == 0 || v == "0%");
     if none("maxUnavailable") && none("maxSurge") {
-        let shown = obj.pointer("/spec/strategy/rollingUpdate/maxUnavailable").cloned().unwrap_or_default();
+        let shown = obj.reach("/spec/strategy/rollingUpdate/maxUnavailable").cloned().unwrap_or_default();
         check.invalid(format!("{field}.maxUnavailable"), shown, "may not be 0 when `maxSurge` is 0");
     }
     let (deadline, ready) = (int(obj, "/spec/progressDeadlineSeconds"), int(obj, "/spec/minReadySeconds"));
-    if obj.pointer("/spec/progressDeadlineSeconds").is_some() && deadline <= ready {
+    if obj.reach("/spec/progressDeadlineSeconds").is_some() && deadline <= ready {
         check.invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds");
     }
 }
@@ -104,7 +103,7 @@ fn stateful_set(check: &mut Check, obj: &Value, old: Option<&Value>) {
     }
     let strategy = text(obj, "/spec/updateStrategy/type");
     if strategy != "RollingUpdate" && strategy != "OnDelete" {
-        let shown = obj.pointer("/spec/updateStrategy").cloned().unwrap_or_default();
+        let shown = obj.reach("/spec/updateStrategy").cloned().unwrap_or_default();
         check.invalid("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'");
     }
     for key in ["whenDeleted", "whenScaled"] {
@@ -141,8 +140,8 @@ fn stateful_set(check: &mut Check, obj: &Value, old: Option<&Value>) {
 
 pub(super) fn job(check: &mut Check, obj: &Value, old: Option<&Value>) {
     job_spec(check, obj, "spec");
-    let labels = obj.pointer("/spec/template/metadata/labels").cloned().unwrap_or_default();
-    match obj.pointer("/spec/selector") {
+    let labels = obj.reach("/spec/template/metadata/labels").cloned().unwrap_or_default();
+    match obj.reach("/spec/selector") {
         None => {
             check.required("spec.selector", "");
             check.invalid("spec.template.metadata.labels", labels, MISMATCH);
@@ -154,13 +153,13 @@ pub(super) fn job(check: &mut Check, obj: &Value, old: Option<&Value>) {
     }
     let Some(old) = old else { return generated_selector(check, obj) };
     // A suspended job may still be told where to run.
-    let suspended = old.pointer("/spec/suspend") == Some(&Value::Bool(true))
-        && old.pointer("/status/startTime").is_none();
+    let suspended =
+        old.reach("/spec/suspend") == Some(&Value::Bool(true)) && old.reach("/status/startTime").is_none();
     if !suspended {
         check.immutable(obj, old, "spec.template", "spec.template");
     }
     let indexed = text(obj, "/spec/completionMode") == "Indexed";
-    let both = obj.pointer("/spec/completions") == obj.pointer("/spec/parallelism");
+    let both = obj.reach("/spec/completions") == obj.reach("/spec/parallelism");
     if !(indexed && both) {
         check.immutable(obj, old, "spec.completions", "spec.completions");
     }
@@ -178,13 +177,13 @@ pub(super) fn job(check: &mut Check, obj: &Value, old: Option<&Value>) {
 
 /// A selector that was not brought along has to be the one that was made for this job.
 fn generated_selector(check: &mut Check, obj: &Value) {
-    if obj.pointer("/spec/manualSelector") == Some(&Value::Bool(true)) {
+    if obj.reach("/spec/manualSelector") == Some(&Value::Bool(true)) {
         return;
     }
     let (uid, name) = (text(obj, "/metadata/uid"), text(obj, "/metadata/name"));
     let own = json!({ "controller-uid": uid, "batch.kubernetes.io/controller-uid": uid, "job-name": name,
         "batch.kubernetes.io/job-name": name });
-    if let Some(selector) = obj.pointer("/spec/selector")
+    if let Some(selector) = obj.reach("/spec/selector")
         && matches(selector, &own) != Some(true)
     {
         check.invalid("spec.selector", selector.clone(), "`selector` not auto-generated");

@@ -5,9 +5,9 @@ use super::set::{self, FieldSet};
 use super::typed::{self, Kind};
 use super::walk::{Comparison, fields_of, merge, reconcile, remove, with_named};
 use super::{ApplyError, Conflict, Manager, STRIPPED, write};
-use crate::Schema;
 use crate::equal::same;
 use crate::error::quote;
+use crate::{Reach, Schema};
 use serde_json::{Value, json};
 
 /// The annotation of client-side apply.
@@ -33,7 +33,7 @@ pub fn apply(
             manager.api_version
         )));
     }
-    if config.pointer("/metadata/managedFields").is_some_and(|v| !v.is_null()) {
+    if config.reach("/metadata/managedFields").is_some_and(|v| !v.is_null()) {
         return Err(ApplyError::BadRequest("metadata.managedFields must be nil".into()));
     }
     let kind = Kind::resource(schema.view());
@@ -82,7 +82,7 @@ fn attempt(
         write::record(schema, &nothing, &stored, &mut managed, &before);
     }
     for entry in managed.values_mut() {
-        entry.fields = reconcile(kind, &entry.fields);
+        reconcile(kind, &mut entry.fields);
     }
     let id = Id::new(manager, Operation::Apply);
     let last = managed.get(&id).cloned();
@@ -104,7 +104,7 @@ fn attempt(
     } else if let Some(entry) = managed.get_mut(&id) {
         entry.time = Some(manager.time.to_owned());
     }
-    entries::encode(&mut object, &managed);
+    entries::encode(&mut object, managed);
     Ok(object)
 }
 
@@ -163,7 +163,7 @@ fn printed(id: &Id) -> String {
 
 /// An object as errors name it: `namespace/name; group/version, Kind=kind`.
 fn called(object: &Value) -> String {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let text = |pointer: &str| object.reach(pointer).and_then(Value::as_str).unwrap_or_default();
     let version = text("/apiVersion");
     let slash = if version.contains('/') { "" } else { "/" };
     format!(

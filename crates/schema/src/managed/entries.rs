@@ -2,6 +2,7 @@
 
 use super::Manager;
 use super::set::FieldSet;
+use crate::Reach;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -50,25 +51,25 @@ pub(super) type Entries = BTreeMap<Id, Entry>;
 /// The entries of an object's managedFields; `None` where they make no sense.
 pub(super) fn decode(object: &Value) -> Option<Entries> {
     let mut out = Entries::new();
-    for entry in object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten() {
-        let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let operation = match text("operation").as_str() {
+    for entry in object.reach("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten() {
+        let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+        let operation = match text("operation") {
             "Apply" => Operation::Apply,
             "Update" => Operation::Update,
             _ => return None,
         };
-        let api_version = text("apiVersion");
+        let api_version = text("apiVersion").to_owned();
         if api_version.is_empty() || text("fieldsType") != "FieldsV1" {
             return None;
         }
         let id = Id {
-            manager: text("manager"),
+            manager: text("manager").to_owned(),
             operation,
             api_version: match operation {
                 Operation::Apply => String::new(),
                 Operation::Update => api_version.clone(),
             },
-            subresource: text("subresource"),
+            subresource: text("subresource").to_owned(),
         };
         let fields = FieldSet::from_json(entry.get("fieldsV1").unwrap_or(&Value::Null));
         let time = entry.get("time").and_then(Value::as_str).map(str::to_owned);
@@ -83,7 +84,7 @@ pub(super) fn for_update(live: &Value, new: &Value, subresource: bool) -> Entrie
     if subresource {
         return stored();
     }
-    let brought = new.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let brought = new.reach("/metadata/managedFields").and_then(Value::as_array);
     let reset = match brought.map(Vec::as_slice) {
         Some([]) => true,
         Some([only]) => only.as_object().is_some_and(Map::is_empty),
@@ -96,14 +97,14 @@ pub(super) fn for_update(live: &Value, new: &Value, subresource: bool) -> Entrie
 }
 
 /// Writes the entries into an object, in Kubernetes' order.
-pub(super) fn encode(object: &mut Value, entries: &Entries) {
+pub(super) fn encode(object: &mut Value, entries: Entries) {
     let Some(map) = object.as_object_mut() else { return };
-    let mut sorted: Vec<(&Id, &Entry)> = entries.iter().collect();
+    let mut sorted: Vec<(Id, Entry)> = entries.into_iter().collect();
     sorted.sort_by(|(a, x), (b, y)| {
-        let time = |entry: &Entry| entry.time.clone().unwrap_or_default();
-        (a.operation, time(x), &a.manager, &x.api_version, &a.subresource).cmp(&(
+        let (earlier, later) = (x.time.as_deref(), y.time.as_deref());
+        (a.operation, earlier.unwrap_or_default(), &a.manager, &x.api_version, &a.subresource).cmp(&(
             b.operation,
-            time(y),
+            later.unwrap_or_default(),
             &b.manager,
             &y.api_version,
             &b.subresource,
@@ -122,22 +123,22 @@ pub(super) fn encode(object: &mut Value, entries: &Entries) {
     }
 }
 
-fn encode_one(id: &Id, entry: &Entry) -> Value {
+fn encode_one(id: Id, entry: Entry) -> Value {
     let mut out = Map::new();
     let operation = match id.operation {
         Operation::Apply => "Apply",
         Operation::Update => "Update",
     };
-    out.insert("manager".into(), id.manager.as_str().into());
+    out.insert("manager".into(), id.manager.into());
     out.insert("operation".into(), operation.into());
-    out.insert("apiVersion".into(), entry.api_version.as_str().into());
-    if let Some(time) = &entry.time {
-        out.insert("time".into(), time.as_str().into());
+    out.insert("apiVersion".into(), entry.api_version.into());
+    if let Some(time) = entry.time {
+        out.insert("time".into(), time.into());
     }
     out.insert("fieldsType".into(), "FieldsV1".into());
-    out.insert("fieldsV1".into(), entry.fields.to_json());
+    out.insert("fieldsV1".into(), entry.fields.into_json());
     if !id.subresource.is_empty() {
-        out.insert("subresource".into(), id.subresource.as_str().into());
+        out.insert("subresource".into(), id.subresource.into());
     }
     Value::Object(out)
 }

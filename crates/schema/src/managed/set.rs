@@ -17,7 +17,10 @@ pub(super) struct FieldSet {
 
 /// The element for a field of an object.
 pub(super) fn field(name: &str) -> String {
-    format!("f:{name}")
+    let mut element = String::with_capacity(name.len() + 2);
+    element.push_str("f:");
+    element.push_str(name);
+    element
 }
 
 /// The element for an item of a keyed list.
@@ -117,7 +120,8 @@ impl FieldSet {
         out
     }
 
-    fn absorb(&mut self, other: &FieldSet) {
+    /// Adds the paths of `other`.
+    pub(super) fn absorb(&mut self, other: &FieldSet) {
         self.member |= other.member;
         for (element, below) in &other.children {
             self.children.entry(element.clone()).or_default().absorb(below);
@@ -126,21 +130,29 @@ impl FieldSet {
 
     /// Paths that are here and not in `other`.
     pub(super) fn difference(&self, other: &FieldSet) -> FieldSet {
-        self.combine(Some(other), |here, there| here && !there)
+        let mut out = self.clone();
+        out.subtract(other);
+        out
+    }
+
+    /// Removes the paths of `other`.
+    pub(super) fn subtract(&mut self, other: &FieldSet) {
+        self.member &= !other.member;
+        for (element, there) in &other.children {
+            let Some(here) = self.children.get_mut(element) else { continue };
+            here.subtract(there);
+            if here.is_empty() {
+                self.children.remove(element);
+            }
+        }
     }
 
     /// Paths that are in both.
     pub(super) fn intersection(&self, other: &FieldSet) -> FieldSet {
-        self.combine(Some(other), |here, there| here && there)
-    }
-
-    fn combine(&self, other: Option<&FieldSet>, keep: fn(bool, bool) -> bool) -> FieldSet {
-        let mut out = FieldSet {
-            member: keep(self.member, other.is_some_and(|o| o.member)),
-            children: BTreeMap::new(),
-        };
+        let mut out = FieldSet { member: self.member && other.member, children: BTreeMap::new() };
         for (element, below) in &self.children {
-            let kept = below.combine(other.and_then(|o| o.child(element)), keep);
+            let Some(there) = other.child(element) else { continue };
+            let kept = below.intersection(there);
             if !kept.is_empty() {
                 out.children.insert(element.clone(), kept);
             }
@@ -185,19 +197,21 @@ impl FieldSet {
     }
 
     /// The `fieldsV1` of this set.
-    pub(super) fn to_json(&self) -> Value {
+    pub(super) fn into_json(self) -> Value {
+        Value::Object(self.into_fields())
+    }
+
+    fn into_fields(self) -> Map<String, Value> {
         let mut out = Map::new();
-        for (element, below) in &self.children {
-            let mut inner = match below.to_json() {
-                Value::Object(inner) => inner,
-                _ => Map::new(),
-            };
-            if below.member && !inner.is_empty() {
+        for (element, below) in self.children {
+            let member = below.member;
+            let mut inner = below.into_fields();
+            if member && !inner.is_empty() {
                 inner.insert(".".into(), Value::Object(Map::new()));
             }
-            out.insert(element.clone(), Value::Object(inner));
+            out.insert(element, Value::Object(inner));
         }
-        Value::Object(out)
+        out
     }
 
     /// The set that a `fieldsV1` describes; elements of unknown kinds are left out.
@@ -225,7 +239,7 @@ mod tests {
             "f:spec": { "f:ports": { "k:{\"port\":80,\"protocol\":\"TCP\"}": { ".": {}, "f:port": {} } },
                         "f:set": { "v:\"x\"": {} } },
         });
-        assert_eq!(FieldSet::from_json(&wire).to_json(), wire);
+        assert_eq!(FieldSet::from_json(&wire).into_json(), wire);
     }
 
     #[test]

@@ -60,11 +60,20 @@ pub(super) struct Comparison {
     pub removed: FieldSet,
     pub modified: FieldSet,
     pub added: FieldSet,
+    /// Whether managedFields are passed over, which no manager owns.
+    bare: bool,
 }
 
 impl Comparison {
     pub(super) fn between(kind: Kind<'_>, old: &Value, new: &Value) -> Comparison {
         let mut out = Comparison::default();
+        out.compare(kind, Some(old), Some(new), &mut Vec::new());
+        out
+    }
+
+    /// How a whole object became another, but for its managedFields.
+    pub(super) fn between_bare(kind: Kind<'_>, old: &Value, new: &Value) -> Comparison {
+        let mut out = Comparison { bare: true, ..Comparison::default() };
         out.compare(kind, Some(old), Some(new), &mut Vec::new());
         out
     }
@@ -75,6 +84,7 @@ impl Comparison {
             removed: self.removed.without_trees(fields),
             modified: self.modified.without_trees(fields),
             added: self.added.without_trees(fields),
+            bare: self.bare,
         }
     }
 
@@ -124,17 +134,21 @@ impl Comparison {
         new: Option<&Value>,
         path: &mut Vec<String>,
     ) -> bool {
-        let olds = old.and_then(Value::as_object).filter(|m| !m.is_empty());
-        let news = new.and_then(Value::as_object).filter(|m| !m.is_empty());
+        let in_metadata = self.bare && matches!(path.as_slice(), [only] if only == "f:metadata");
+        let counts = |name: &str| !(in_metadata && name == "managedFields");
+        let olds = old.and_then(Value::as_object).filter(|m| m.keys().any(|name| counts(name)));
+        let news = new.and_then(Value::as_object).filter(|m| m.keys().any(|name| counts(name)));
         if olds.is_none() && news.is_none() {
             self.leaf(old, new, path);
             return true;
         }
-        let names: BTreeSet<&String> =
-            olds.into_iter().chain(news).flat_map(|m| m.iter().map(|(k, _)| k)).collect();
-        for name in names {
+        let lost = olds.into_iter().flatten().filter(|(name, _)| news.is_none_or(|m| !m.contains_key(*name)));
+        let lost = lost.map(|(name, old)| (name, Some(old), None));
+        let here = news.into_iter().flatten();
+        let here = here.map(|(name, new)| (name, olds.and_then(|m| m.get(name)), Some(new)));
+        // What stayed the same has nothing to tell, and mostly all but a field or two did.
+        for (name, old, new) in lost.chain(here).filter(|(name, old, new)| old != new && counts(name)) {
             path.push(set::field(name));
-            let (old, new) = (olds.and_then(|m| m.get(name)), news.and_then(|m| m.get(name)));
             self.compare(kind.field(name), old, new, path);
             path.pop();
         }
@@ -148,36 +162,34 @@ impl Comparison {
         new: Option<&Value>,
         path: &mut Vec<String>,
     ) -> bool {
-        let list =
-            |v: Option<&Value>| v.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default().to_vec();
-        let (olds, news) = (list(old), list(new));
+        let (olds, news) = (items(old), items(new));
         if olds.is_empty() && news.is_empty() {
             self.leaf(old, new, path);
             return true;
         }
-        let (_, olds) = index(kind, &olds);
-        let (_, news) = index(kind, &news);
+        let (_, olds) = index(kind, olds);
+        let (_, news) = index(kind, news);
         let elements: BTreeSet<&String> = olds.keys().chain(news.keys()).collect();
         for element in elements {
-            let of = |m: &BTreeMap<String, Vec<&Value>>| -> Vec<Value> {
-                m.get(element).map(|v| v.iter().map(|v| (*v).clone()).collect()).unwrap_or_default()
-            };
-            let (old, new) = (of(&olds), of(&news));
+            let old = olds.get(element).map(Vec::as_slice).unwrap_or_default();
+            let new = news.get(element).map(Vec::as_slice).unwrap_or_default();
             path.push(element.clone());
-            match (old.as_slice(), new.as_slice()) {
-                ([] | [_], [] | [_]) => self.compare(kind.items(), old.first(), new.first(), path),
+            match (old, new) {
+                ([] | [_], [] | [_]) => {
+                    self.compare(kind.items(), old.first().copied(), new.first().copied(), path);
+                }
                 ([_, _, ..], [_, _, ..]) => {
-                    let equal = old.len() == new.len() && old.iter().zip(&new).all(|(a, b)| same(a, b));
+                    let equal = old.len() == new.len() && old.iter().zip(new).all(|(a, b)| same(a, b));
                     if !equal {
                         self.modified.insert(path);
                     }
                 }
                 ([_, _, ..], new) => {
-                    self.compare(kind.items(), None, new.first(), path);
+                    self.compare(kind.items(), None, new.first().copied(), path);
                     self.removed.insert(path);
                 }
                 (old, _) => {
-                    self.compare(kind.items(), old.first(), None, path);
+                    self.compare(kind.items(), old.first().copied(), None, path);
                     self.added.insert(path);
                 }
             }
@@ -185,6 +197,11 @@ impl Comparison {
         }
         false
     }
+}
+
+/// The items of a list; none where there is no list.
+fn items(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 /// The shape of a value; a list whose items have no identity is a leaf whatever the schema says.
@@ -337,12 +354,17 @@ pub(super) fn with_named(kind: Kind<'_>, fields: &FieldSet) -> FieldSet {
     out
 }
 
-/// The set as the present schema allows it: what has become atomic since is owned as a whole.
-pub(super) fn reconcile(kind: Kind<'_>, fields: &FieldSet) -> FieldSet {
-    if kind.atomic() && !fields.children.is_empty() {
-        return FieldSet { member: true, children: BTreeMap::new() };
+/// Makes the set what the present schema allows: what has become atomic since is owned as a whole.
+pub(super) fn reconcile(kind: Kind<'_>, fields: &mut FieldSet) {
+    if fields.children.is_empty() {
+        return;
     }
-    let below =
-        |(element, below): (&String, &FieldSet)| (element.clone(), reconcile(kind.below(element), below));
-    FieldSet { member: fields.member, children: fields.children.iter().map(below).collect() }
+    if kind.atomic() {
+        *fields = FieldSet { member: true, children: BTreeMap::new() };
+    }
+    for (element, below) in &mut fields.children {
+        if !below.children.is_empty() {
+            reconcile(kind.below(element), below);
+        }
+    }
 }

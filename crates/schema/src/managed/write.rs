@@ -5,7 +5,7 @@ use super::set::FieldSet;
 use super::typed::Kind;
 use super::walk::{Comparison, reconcile};
 use super::{Manager, STRIPPED};
-use crate::Schema;
+use crate::{Reach, Schema};
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 
@@ -20,18 +20,18 @@ pub fn update(schema: &Schema, live: Option<&Value>, new: &mut Value, manager: &
     let nothing = json!({});
     let live = live.unwrap_or(&nothing);
     let mut managed = entries::for_update(live, new, !manager.subresource.is_empty());
-    let existing = live.pointer("/metadata/uid").and_then(Value::as_str).is_some_and(|uid| !uid.is_empty());
+    let existing = live.reach("/metadata/uid").and_then(Value::as_str).is_some_and(|uid| !uid.is_empty());
     // Someone cleared the entries: tracking starts again with the next apply.
     if managed.is_empty() && existing {
-        entries::encode(new, &managed);
+        entries::encode(new, managed);
         return;
     }
-    record(schema, &entries::bare(live), &entries::bare(new), &mut managed, manager);
+    record(schema, live, new, &mut managed, manager);
     cap(&mut managed);
-    entries::encode(new, &managed);
+    entries::encode(new, managed);
 }
 
-/// Gives what changed between `live` and `new` to the manager and takes it from all others.
+/// Gives what changed between `live` and `new`, but for their managedFields, to the manager and takes it from all others.
 pub(super) fn record(
     schema: &Schema,
     live: &Value,
@@ -41,14 +41,17 @@ pub(super) fn record(
 ) {
     let kind = Kind::resource(schema.view());
     let reset = FieldSet::of_paths(manager.reset_fields);
-    let change = Comparison::between(kind, live, new).without(&reset);
-    let set = change.modified.union(&change.added);
+    let change = Comparison::between_bare(kind, live, new).without(&reset);
+    let mut set = change.modified;
+    set.absorb(&change.added);
     for entry in managed.values_mut() {
-        entry.fields = reconcile(kind, &entry.fields).difference(&set).difference(&change.removed);
+        reconcile(kind, &mut entry.fields);
+        entry.fields.subtract(&set);
+        entry.fields.subtract(&change.removed);
     }
     managed.retain(|_, entry| !entry.fields.is_empty());
     static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_paths(STRIPPED));
-    let set = set.difference(&UNOWNED);
+    set.subtract(&UNOWNED);
     if set.is_empty() {
         return;
     }
@@ -57,18 +60,21 @@ pub(super) fn record(
         time: None,
         fields: FieldSet::default(),
     });
-    entry.fields = entry.fields.union(&set);
+    entry.fields.absorb(&set);
     entry.time = Some(manager.time.to_owned());
 }
 
 /// Joins the oldest updaters of each version into one.
 fn cap(managed: &mut Entries) {
+    let mut count = managed.keys().filter(|id| id.operation == Operation::Update).count();
+    if count <= MAX_UPDATERS {
+        return;
+    }
     let mut updaters: Vec<(String, Id)> = managed
         .iter()
         .filter(|(id, _)| id.operation == Operation::Update)
         .map(|(id, entry)| (entry.time.clone().unwrap_or_default(), id.clone()))
         .collect();
-    let mut count = updaters.len();
     updaters.sort();
     let mut first_of_version: std::collections::BTreeMap<String, Id> = Default::default();
     for (_, id) in updaters {
@@ -97,7 +103,7 @@ fn cap(managed: &mut Entries) {
             count -= 1;
         }
         if let Some(joined) = managed.get_mut(&bucket) {
-            joined.fields = joined.fields.union(&entry.fields);
+            joined.fields.absorb(&entry.fields);
             joined.time = entry.time;
         }
     }

@@ -87,6 +87,27 @@ fn an_identical_apply_changes_nothing() {
 }
 
 #[test]
+fn managers_stand_in_kubernetes_order() {
+    let write = |live: &Value, name: &'static str, time: &'static str| {
+        let mut new = live.clone();
+        new["spec"]["map"][name] = json!("v");
+        update(&thing(), Some(live), &mut new, &Manager { time, ..manager(name) });
+        new
+    };
+    let mut made = applied(None, json!({"s": "x"}), "z");
+    made = write(&made, "b", "2025-01-01T00:00:00Z");
+    made = write(&made, "a", "2025-01-01T00:00:00Z");
+    made = write(&made, "c", "2024-06-01T00:00:00Z");
+    let order: Vec<&str> = made["metadata"]["managedFields"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["manager"].as_str().unwrap())
+        .collect();
+    assert_eq!(order, ["z", "c", "a", "b"], "applies first, then by time, then by name");
+}
+
+#[test]
 fn what_is_no_longer_applied_goes() {
     let made = applied(
         None,

@@ -54,7 +54,7 @@ pub const DIFFERS: &[(&str, &str, &str)] = &[
     ),
     (
         "namespaces",
-        "2/body/metadata/managedFields/1/fieldsV1/f:status",
+        "2/body/metadata/managedFields/2/fieldsV1/f:status",
         "Go writes a null for a time that nobody set",
     ),
     ("update by version", "6/body/message", "etcd's words"),

@@ -193,8 +193,9 @@ impl Names {
                         ("continue" | "token", Value::String(_)) => "<opaque>".into(),
                         ("cells", Value::Array(cells)) => cells.iter().map(without_age).collect(),
                         ("message", Value::String(text)) => self.plain(text).into(),
-                        // Go walks maps in no order; neither server promises one.
-                        ("causes", Value::Array(list)) => {
+                        // Go walks maps in no order; neither server promises one. Managers are ordered by the second of
+                        // their last write, which may tick on either server between two steps.
+                        ("causes" | "managedFields", Value::Array(list)) => {
                             let mut list = list.clone();
                             list.sort_by_key(Value::to_string);
                             self.neutral(Value::Array(list))

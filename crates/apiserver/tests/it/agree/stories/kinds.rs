@@ -31,7 +31,8 @@ pub fn reviews() -> Vec<Story> {
                 post(
                     "/apis/authorization.k8s.io/v1/subjectaccessreviews",
                     json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {"user": "nobody", "resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "{ns}"}}}),
-                ),
+                )
+                .until(|review| review["status"]["allowed"] == true),
                 merge_patch(
                     "/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/rolebindings/b",
                     json!({"roleRef": {"name": "other"}}),
