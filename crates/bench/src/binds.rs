@@ -113,8 +113,25 @@ impl Watch {
     /// # Errors
     /// When the server does not answer.
     pub async fn begin(access: &Access) -> Result<Self> {
-        let mut connection = access.connect().await?;
         let version = version_of(access, CLAIMS).await?;
+        Self::from(access, &version).await
+    }
+
+    /// Begins to watch while a binder is at work, and counts how many claims are bound already.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub async fn join(access: &Access) -> Result<(Self, usize)> {
+        let answer = access.connect().await?.call(Method::GET, CLAIMS, Bytes::new(), StatusCode::OK).await?;
+        let list: Value = serde_json::from_slice(&answer)?;
+        let bound = |claim: &&Value| claim["status"]["phase"] == "Bound";
+        let already = list["items"].as_array().context("a list without items")?.iter().filter(bound).count();
+        let version = list["metadata"]["resourceVersion"].as_str().context("a list without a version")?;
+        Ok((Self::from(access, version).await?, already))
+    }
+
+    async fn from(access: &Access, version: &str) -> Result<Self> {
+        let mut connection = access.connect().await?;
         let path = format!("{CLAIMS}?watch=true&resourceVersion={version}");
         let answer = connection.send(Method::GET, &path, Bytes::new()).await?;
         let (seen, bound) = mpsc::unbounded_channel();

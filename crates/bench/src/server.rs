@@ -13,6 +13,8 @@ use crate::client::Access;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(1);
+/// Parts of an embedded cluster that no benchmark of the server or the binder wants.
+const NOT_MEASURED: &str = "storage,mover,mirror,runner,protector,store,agent,membership,hub";
 
 /// A running server that is ready.
 pub struct Server {
@@ -35,9 +37,24 @@ impl Server {
     /// When it does not become ready.
     pub async fn embedded(program: &Path, parent: &Path) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("lifeboat-bench-").tempdir_in(parent)?;
+        Self::on(program, folder, &format!("binder,{NOT_MEASURED}")).await
+    }
+
+    /// The same embedded server started again on what it has, this time with its own binder.
+    ///
+    /// # Errors
+    /// When it does not become ready, or is not embedded.
+    pub async fn with_its_binder(self, program: &Path) -> Result<Self> {
+        let Kind::Embedded { process, folder } = self.kind else { bail!("kube-apiserver has no binder") };
+        drop(process);
+        std::fs::remove_file(folder.path().join("data").join("kubeconfig"))?;
+        Self::on(program, folder, NOT_MEASURED).await
+    }
+
+    async fn on(program: &Path, folder: TempDir, without: &str) -> Result<Self> {
         let data = folder.path().join("data");
-        let parts = "binder,storage,mover,mirror,runner,protector,store,agent,membership,hub";
-        let mut args = ["up", "--clusters", "hub", "--without", parts, "--data"].map(str::to_owned).to_vec();
+        let mut args =
+            ["up", "--clusters", "hub", "--without", without, "--data"].map(str::to_owned).to_vec();
         args.push(data.display().to_string());
         let begin = Instant::now();
         let mut process = Process::start(program, &args, &folder.path().join("log"))?;
@@ -92,7 +109,8 @@ impl Server {
         self.pids().into_iter().map(|(_, pid)| processor_time(&pid.to_string())).sum()
     }
 
-    fn pids(&self) -> Vec<(&'static str, u32)> {
+    /// Its processes, by name.
+    pub fn pids(&self) -> Vec<(&'static str, u32)> {
         match &self.kind {
             Kind::Embedded { process, .. } => vec![("lifeboat", process.pid())],
             Kind::Real(plane) => plane.pids().to_vec(),

@@ -2,9 +2,9 @@
 //! which claim, and which claims have been read from the server. All of it can be lost at any time: the server's versions guard
 //! every write, and offers are made again.
 
+use crate::lean::PersistentVolumeClaim;
 use crate::words::{ClaimWords, Sort};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use lifeboat_engine::{Cache, Change, ObjectKey};
 use lifeboat_schema::quantity::Quantity;
 use parking_lot::Mutex;

@@ -4,7 +4,7 @@
 use crate::decide::claim::{self, ClaimDecision, ClaimEffect};
 use crate::decide::volume::{self, VolumeDecision, VolumeEffect};
 use crate::desk::{Desk, Hold, Offer};
-use crate::lean::PersistentVolume;
+use crate::lean::{PersistentVolume, PersistentVolumeClaim};
 use crate::metrics::{Metrics, NO_PLUGIN};
 use crate::status::{
     ClaimStatus, ClaimWhy, Phase, VolumeStatus, VolumeWhy, claim_reference, claim_showing, volume_reference,
@@ -15,7 +15,7 @@ use crate::words::{
 };
 use crate::world::{ClaimWorld, Lookups, View, VolumeWorld};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
 use lifeboat_engine::{
     Class, Clock, Controller, EffectError, Level, ObjectKey, Objects, Recorder, Trouble, Wiring,

@@ -4,9 +4,10 @@
 //! kube-controller-manager has the same controller; where it runs, this one stays off.
 
 use crate::effects::Office;
+use crate::lean::PersistentVolumeClaim;
 use crate::words::{ephemeral_claims, is_made_for, text};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::ObjectMeta;
 use lifeboat_engine::{Controller, Decision, EffectError, Level, ObjectKey, Trouble, Why};
@@ -111,7 +112,7 @@ fn claim(pod: &Pod, volume: &str, name: &str) -> Option<PodEffect> {
             labels: meta.labels,
             ..ObjectMeta::default()
         },
-        spec: Some(template.spec.clone()),
+        spec: Some(template.spec.clone().into()),
         status: None,
     })))
 }

@@ -5,14 +5,14 @@
 //! kube-controller-manager has the same controller; where it runs, this one stays off.
 
 use crate::effects::Office;
-use crate::lean::PersistentVolume;
+use crate::lean::{PersistentVolume, PersistentVolumeClaim};
 use crate::status::claim_reference;
 use crate::words::{
     ClaimWords, Migration, PRE_RESIZE_CAPACITY, STORAGE_RESIZER, VolumeWords, annotate, annotation,
     migrated_to, storage,
 };
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolumeClaim};
+use k8s_openapi::api::core::v1::ObjectReference;
 use lifeboat_engine::{Controller, Decision, EffectError, Level, ObjectKey, Trouble, Why};
 use std::fmt;
 use std::sync::Arc;

@@ -7,12 +7,12 @@
 use crate::decide::claim::{self, ClaimEffect};
 use crate::decide::near::{self, Miss};
 use crate::desk::Desk;
-use crate::lean::PersistentVolume;
+use crate::lean::{PersistentVolume, PersistentVolumeClaim};
 use crate::status::ClaimWhy;
 use crate::words::{ClaimWords, VolumeWords, delays_binding, is_scheduled, migrated_to, text};
 use crate::world::{ClaimWorld, Lookups, View};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::storage::v1::StorageClass;
 use lifeboat_engine::{Cache, Next, ObjectKey, variant};
 use std::collections::BTreeMap;

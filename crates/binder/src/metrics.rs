@@ -3,9 +3,8 @@
 //!
 //! Volumes and claims are counted when somebody asks; nothing is kept for it.
 
-use crate::lean::PersistentVolume;
+use crate::lean::{PersistentVolume, PersistentVolumeClaim};
 use crate::words::{ClaimWords, VolumeWords, text};
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use lifeboat_engine::{Clock, Objects};
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;

@@ -4,12 +4,12 @@
 //! kube-controller-manager has the same two controllers; where it runs, these stay off.
 
 use crate::effects::Office;
-use crate::lean::PersistentVolume;
+use crate::lean::{PersistentVolume, PersistentVolumeClaim};
 use crate::words::{
     ClaimWords, VolumeWords, ephemeral_claims, is_made_for, is_scheduled, is_shut_down, named_claims, text,
 };
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams, ObjectMeta};
 use lifeboat_engine::{Controller, Decision, EffectError, ObjectKey, Trouble, Why};
 use parking_lot::Mutex;

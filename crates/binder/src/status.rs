@@ -1,9 +1,8 @@
 //! What people are told: phases, and why a claim or a volume waits. The words are Kubernetes' own.
 
 use crate::decide::matching::Lack;
-use crate::lean::PersistentVolume;
+use crate::lean::{PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus};
 use crate::words::{ClaimWords, IN_TREE_FINALIZER, PRE_RESIZE_CAPACITY, VolumeWords, annotation};
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimStatus};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use lifeboat_engine::{Level, ObjectKey, Why};
 use std::fmt;
@@ -29,9 +28,9 @@ pub fn bound_to(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> Cla
     status.phase = Some("Bound".to_owned());
     status.access_modes = spec.access_modes;
     if becomes {
-        let mut capacity = spec.capacity.unwrap_or_default().to_map();
+        let mut capacity = spec.capacity.unwrap_or_default();
         if let Some(before) = annotation(&volume.metadata, PRE_RESIZE_CAPACITY) {
-            capacity.insert("storage".to_owned(), Quantity(before.to_owned()));
+            capacity.put("storage", Quantity(before.to_owned()));
         }
         let differs = |status: &ClaimStatus| {
             let bytes = |amount: Option<&Quantity>| {

@@ -1,13 +1,12 @@
 //! The names on the wire, and what the fields of claims, volumes and classes mean. No rules: only how to read and compare.
 
-use crate::lean::PersistentVolume;
-use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolumeClaim, Pod, Volume};
+use crate::lean::{PersistentVolume, PersistentVolumeClaim, Quantities};
+use k8s_openapi::api::core::v1::{ObjectReference, Pod, Volume};
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::ObjectMeta;
 use lifeboat_engine::ObjectKey;
 use lifeboat_schema::quantity::Quantity;
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// On a claim: it was fully bound once.
@@ -93,7 +92,7 @@ impl Modes {
     const ALL: [&'static str; 4] = ["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"];
 
     /// The set of these words.
-    pub fn of(words: Option<&Vec<String>>) -> Self {
+    pub fn of(words: Option<&[String]>) -> Self {
         let bit = |word: &String| Self::ALL.iter().position(|mode| mode == word).map_or(0, |at| 1 << at);
         Self(words.into_iter().flatten().map(bit).fold(0, |all, bit| all | bit))
     }
@@ -141,14 +140,9 @@ pub struct Sort {
 }
 
 /// An amount of storage; nothing where none is given.
-pub fn storage(
-    amounts: Option<&BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>>,
-) -> Quantity {
-    quantity(amounts.and_then(|amounts| amounts.get("storage")))
-}
-
-fn quantity(amount: Option<&k8s_openapi::apimachinery::pkg::api::resource::Quantity>) -> Quantity {
+pub fn storage(amounts: Option<&Quantities>) -> Quantity {
     let zero = || Quantity::parse("0").expect("invariant: zero is a quantity");
+    let amount = amounts.and_then(|amounts| amounts.get("storage"));
     amount.and_then(|amount| Quantity::parse(&amount.0).ok()).unwrap_or_else(zero)
 }
 
@@ -205,7 +199,7 @@ impl ClaimWords for PersistentVolumeClaim {
         }
     }
     fn modes(&self) -> Modes {
-        Modes::of(self.spec.as_ref().and_then(|spec| spec.access_modes.as_ref()))
+        Modes::of(self.spec.as_ref().and_then(|spec| spec.access_modes.as_deref()))
     }
     fn request(&self) -> Quantity {
         let resources = self.spec.as_ref().and_then(|spec| spec.resources.as_ref());
@@ -263,10 +257,10 @@ impl VolumeWords for PersistentVolume {
         }
     }
     fn modes(&self) -> Modes {
-        Modes::of(self.spec.as_ref().and_then(|spec| spec.access_modes.as_ref()))
+        Modes::of(self.spec.as_ref().and_then(|spec| spec.access_modes.as_deref()))
     }
     fn capacity(&self) -> Quantity {
-        quantity(self.spec.as_ref().and_then(|spec| spec.capacity.as_ref()?.get("storage")))
+        storage(self.spec.as_ref().and_then(|spec| spec.capacity.as_ref()))
     }
     fn is_for(&self, claim: &PersistentVolumeClaim) -> bool {
         self.claim_ref().is_some_and(|reference| {

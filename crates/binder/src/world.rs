@@ -3,13 +3,13 @@
 use crate::decide::matching::{self, Place};
 use crate::decide::near;
 use crate::desk::{self, Desk, Offer, Wish};
-use crate::lean::PersistentVolume;
+use crate::lean::{PersistentVolume, PersistentVolumeClaim};
 use crate::status::{Phase, VolumeStatus};
 use crate::words::{
     ClaimWords, Migration, VolumeWords, claims_of, delays_binding, has_ended, is_default, is_scheduled, text,
 };
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::storage::v1::StorageClass;
 use lifeboat_engine::{Cache, Index, ObjectKey};
 use lifeboat_schema::quantity::Quantity;

@@ -233,6 +233,12 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
         state.objects.get(key).is_none_or(|known| version(&**known) < version_seen)
     }
 
+    /// An object, if it is known in just this version.
+    pub(crate) fn at_version(&self, key: &ObjectKey, uid_seen: &str, version_seen: u64) -> Option<Arc<K>> {
+        let known = self.get(key)?;
+        (uid(&*known) == uid_seen && version(&*known) == version_seen).then_some(known)
+    }
+
     /// The watch has come this far.
     pub fn reached(&self, position: u64) {
         let mut state = self.state.write();
@@ -258,20 +264,21 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
     }
 
     /// The answer to a write of ours.
-    pub fn wrote(&self, object: K) {
+    pub fn wrote(&self, object: impl Into<Arc<K>>) {
+        let object = object.into();
         let _order = self.telling.lock();
         let change = {
             let mut state = self.state.write();
-            if state.gone.contains(uid(&object)) {
+            if state.gone.contains(uid(&*object)) {
                 return;
             }
-            let known = state.objects.get(&ObjectKey::of(&object));
-            let same = known.is_some_and(|known| uid(&**known) == uid(&object));
+            let known = state.objects.get(&ObjectKey::of(&*object));
+            let same = known.is_some_and(|known| uid(&**known) == uid(&*object));
             // The feed is past this version and does not know the object: it was deleted before the answer came.
-            if !same && version(&object) <= state.position {
+            if !same && version(&*object) <= state.position {
                 return;
             }
-            self.put(&mut state, Arc::new(object))
+            self.put(&mut state, object)
         };
         self.tell(change);
     }

@@ -12,6 +12,9 @@ pub struct Decision<E, W, S> {
     pub next: Next<E, W>,
     /// The status to show; `None` leaves what is shown as it is, which spares a write between two steps.
     pub status: Option<S>,
+    /// Nothing is done unless the status is written first; otherwise a status that cannot be written holds nothing up.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub on_record: bool,
 }
 
 /// What comes next.
@@ -35,27 +38,33 @@ impl<E, W, S> Decision<E, W, S> {
     pub fn act(effects: impl IntoIterator<Item = E>) -> Self {
         let effects: Vec<E> = effects.into_iter().collect();
         let next = if effects.is_empty() { Next::Settled } else { Next::Do(effects) };
-        Self { next, status: None }
+        Self { next, status: None, on_record: false }
     }
 
     /// Wait until something that is watched changes.
     pub fn wait(why: W) -> Self {
-        Self { next: Next::Wait { why, until: None }, status: None }
+        Self { next: Next::Wait { why, until: None }, status: None, on_record: false }
     }
 
     /// Wait until something that is watched changes, or it is `until`.
     pub fn wait_until(why: W, until: Timestamp) -> Self {
-        Self { next: Next::Wait { why, until: Some(until) }, status: None }
+        Self { next: Next::Wait { why, until: Some(until) }, status: None, on_record: false }
     }
 
     /// Nothing is left to do.
     pub fn settled() -> Self {
-        Self { next: Next::Settled, status: None }
+        Self { next: Next::Settled, status: None, on_record: false }
     }
 
     /// The same, showing this status.
     pub fn showing(mut self, status: S) -> Self {
         self.status = Some(status);
+        self
+    }
+
+    /// The same, done only once the status is written: for what must not happen without a record of it.
+    pub fn on_record(mut self) -> Self {
+        self.on_record = true;
         self
     }
 

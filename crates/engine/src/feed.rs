@@ -9,7 +9,8 @@
 //! where it was; one whose past is forgotten starts from a new picture. Now and then a new picture is taken anyway: should an
 //! event ever be lost, that is how long the loss can last.
 
-use crate::cache::{Cache, ObjectKey, lean, parse_version};
+use crate::cache::{Cache, ObjectKey, parse_version};
+use crate::decode::Head;
 use crate::error::told;
 use crate::metrics::Metrics;
 use crate::queue::Backoff;
@@ -112,34 +113,6 @@ struct PageMeta {
     resource_version: String,
     #[serde(default, rename = "continue")]
     next: String,
-}
-
-/// As much of an object as tells whether the rest is news.
-#[derive(Deserialize)]
-struct Head {
-    metadata: HeadMeta,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct HeadMeta {
-    name: String,
-    #[serde(default)]
-    namespace: String,
-    #[serde(default)]
-    uid: String,
-    #[serde(default)]
-    resource_version: String,
-}
-
-impl Head {
-    fn key(&self) -> ObjectKey {
-        ObjectKey::new(self.metadata.namespace.clone(), self.metadata.name.clone())
-    }
-
-    fn version(&self) -> u64 {
-        parse_version(Some(&self.metadata.resource_version))
-    }
 }
 
 /// Why a session with the server ended.
@@ -273,7 +246,7 @@ where
                 }
                 // The picture takes a while on a large kind; what is deleted meanwhile is not in it.
                 Ok(Some(Ok(WatchEvent::Deleted(item)))) => {
-                    head(&item).and_then(|head| picture.remove(&head.key()));
+                    Head::of(item.get()).ok().and_then(|head| picture.remove(&head.key()));
                 }
                 Ok(Some(Ok(WatchEvent::Error(status)))) => return Err(kube::Error::Api(status).into()),
                 Ok(Some(Ok(WatchEvent::Bookmark(mark)))) => {
@@ -319,9 +292,10 @@ where
     /// Adds an object to a picture, decoded at once if it is news: a picture of raw objects beside the decoded ones would be most
     /// of what a process ever needs.
     fn paint(&self, picture: &mut Picture<K>, item: &RawValue) {
-        let Some(head) = head(item) else { return };
-        let news = self.cache.wants(&head.key(), head.version()).then(|| self.decode(&head, item)).flatten();
-        picture.insert(head.key(), news.map(Arc::new));
+        let Ok(head) = Head::of(item.get()) else { return };
+        let key = head.key();
+        let news = self.cache.wants(&key, head.version()).then(|| self.decode(&head)).flatten();
+        picture.insert(key, news.map(Arc::new));
     }
 
     /// Brings a picture into the cache, unless it is older than what is known.
@@ -360,13 +334,13 @@ where
                 Err(_) | Ok(None) => return Ended::Resume,
                 Ok(Some(Err(error))) => return error.into(),
                 Ok(Some(Ok(WatchEvent::Added(item) | WatchEvent::Modified(item)))) => {
-                    if let Some(head) = head(&item) {
-                        self.take_event(&head, &item);
+                    if let Ok(head) = Head::of(item.get()) {
+                        self.take_event(&head);
                     }
                 }
                 Ok(Some(Ok(WatchEvent::Deleted(item)))) => {
-                    if let Some(head) = head(&item) {
-                        self.cache.saw_deleted(&head.key(), &head.metadata.uid, head.version());
+                    if let Ok(head) = Head::of(item.get()) {
+                        self.cache.saw_deleted(&head.key(), head.uid(), head.version());
                     }
                 }
                 Ok(Some(Ok(WatchEvent::Bookmark(mark)))) => {
@@ -378,19 +352,19 @@ where
         }
     }
 
-    fn take_event(&self, head: &Head, item: &RawValue) {
+    fn take_event(&self, head: &Head<'_>) {
         if !self.cache.wants(&head.key(), head.version()) {
             self.cache.reached(head.version());
-        } else if let Some(object) = self.decode(head, item) {
+        } else if let Some(object) = self.decode(head) {
             self.cache.saw(object);
         } else {
             self.cache.reached(head.version());
         }
     }
 
-    fn decode(&self, head: &Head, item: &RawValue) -> Option<K> {
-        match serde_json::from_str(item.get()) {
-            Ok(object) => Some(lean(object)),
+    fn decode(&self, head: &Head<'_>) -> Option<K> {
+        match head.decode() {
+            Ok(object) => Some(object),
             Err(error) => {
                 let (kind, key) = (K::kind(&()), head.key());
                 tracing::warn!(%kind, %key, %error, "an object cannot be read; it is left alone");
@@ -400,11 +374,6 @@ where
             }
         }
     }
-}
-
-/// An item without a name is nothing that could be looked up; no server sends one.
-fn head(item: &RawValue) -> Option<Head> {
-    serde_json::from_str(item.get()).ok()
 }
 
 fn ended_early() -> kube::Error {

@@ -3,6 +3,7 @@
 //! that looking again at once is worth it.
 
 use crate::cache::{Cache, ObjectKey, lean};
+use crate::decode::Head;
 use crate::error::{Class, EffectError};
 use kube::Resource;
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
@@ -147,9 +148,8 @@ where
         let request = self.request(key).get(&key.name, &GetParams::default());
         match self.send(request).await {
             Ok(object) => {
-                let object = lean(object);
                 self.cache.wrote(object.clone());
-                Ok(Some(Arc::new(object)))
+                Ok(Some(object))
             }
             Err(kube::Error::Api(status)) if status.code == 404 => {
                 if let Some(known) = self.cache.get(key) {
@@ -178,21 +178,26 @@ where
     async fn send(
         &self,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
-    ) -> Result<K, kube::Error> {
-        self.client.request(request.map_err(kube::Error::BuildRequest)?).await
+    ) -> Result<Arc<K>, kube::Error> {
+        let json = self.client.request_text(request.map_err(kube::Error::BuildRequest)?).await?;
+        let head = Head::of(&json).map_err(kube::Error::SerdeError)?;
+        // The watch is often faster than the answer.
+        if let Some(known) = self.cache.at_version(&head.key(), head.uid(), head.version()) {
+            return Ok(known);
+        }
+        head.decode().map(Arc::new).map_err(kube::Error::SerdeError)
     }
 
     async fn answer(
         &self,
         key: &ObjectKey,
         tried: impl Fn() -> String,
-        answer: Result<K, kube::Error>,
+        answer: Result<Arc<K>, kube::Error>,
     ) -> Result<Arc<K>, EffectError> {
         match answer {
             Ok(object) => {
-                let object = lean(object);
                 self.cache.wrote(object.clone());
-                Ok(Arc::new(object))
+                Ok(object)
             }
             Err(error) => {
                 let error = EffectError::api(tried(), error);

@@ -2,7 +2,7 @@
 
 use crate::clock::Clock;
 use crate::controller::{Controller, DecisionOf};
-use crate::decision::{Next, Why as _, variant};
+use crate::decision::{Level, Next, Why as _, variant};
 use crate::error::{Class, EffectError, Trouble};
 use crate::events::Recorder;
 use crate::metrics::Metrics;
@@ -18,6 +18,9 @@ use tokio::time::Instant;
 
 /// How soon a key comes again that waits for a time in the past.
 const SOONEST: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
+
+/// What writing a status is called where effects are named.
+const STATUS: &str = "Status";
 
 /// A controller and all that its passes need.
 pub(crate) struct Passes<C: Controller> {
@@ -61,7 +64,7 @@ impl<C: Controller> Passes<C> {
             let turn = match decision.next {
                 Next::Do(effects) if !effects.is_empty() => {
                     last = effects.iter().map(variant).collect::<Vec<_>>().join(", ");
-                    let turn = self.act(key, &world, effects, decision.status).await;
+                    let turn = self.act(key, &world, effects, decision.status, decision.on_record).await;
                     if let Turn::Done = turn {
                         self.troubles.lock().remove(key);
                     }
@@ -75,7 +78,7 @@ impl<C: Controller> Passes<C> {
                     }
                     match self.show(&world, decision.status).await {
                         Ok(()) => return self.rest(key, &world, next),
-                        Err(error) => self.judge("Status", &error),
+                        Err(error) => self.judge(STATUS, &error),
                     }
                 }
             };
@@ -103,13 +106,16 @@ impl<C: Controller> Passes<C> {
         world: &C::World,
         effects: Vec<C::Effect>,
         status: Option<C::Status>,
+        on_record: bool,
     ) -> Turn {
         let shown = match self.show(world, status).await {
             Ok(()) => Turn::Done,
-            Err(error) => self.judge("Status", &error),
+            Err(error) => self.judge(STATUS, &error),
         };
-        if let Turn::Stale = shown {
-            return shown;
+        match shown {
+            Turn::Stale => return shown,
+            Turn::Failed(_) if on_record => return shown,
+            Turn::Failed(_) | Turn::Done => {}
         }
         let acted = futures::stream::iter(effects)
             .map(|effect| self.perform(key, effect))
@@ -152,8 +158,8 @@ impl<C: Controller> Passes<C> {
         }
         let shown =
             tokio::time::timeout(self.settings.effect_within, self.controller.show(world, status)).await;
-        shown.unwrap_or_else(|_| Err(self.late("Status")))?;
-        self.metrics.acted(C::NAME, "Status", "ok");
+        shown.unwrap_or_else(|_| Err(self.late(STATUS)))?;
+        self.metrics.acted(C::NAME, STATUS, "ok");
         Ok(())
     }
 
@@ -184,23 +190,31 @@ impl<C: Controller> Passes<C> {
     /// An effect failed: show it, if the controller does, and come back later.
     async fn fail(&self, key: &C::Key, mut trouble: Trouble) -> Ended<Instant> {
         tracing::warn!(controller = C::NAME, %key, effect = trouble.effect, message = trouble.message, "failed");
-        {
+        let slowly = matches!(trouble.class, Class::Refused | Class::BadInput);
+        let news = {
             let mut troubles = self.troubles.lock();
-            if let Some(before) = troubles.get(key)
-                && before.effect == trouble.effect
-                && before.class == trouble.class
-            {
-                trouble.since = before.since;
-            }
+            let before = troubles
+                .get(key)
+                .filter(|before| before.effect == trouble.effect && before.class == trouble.class)
+                .map(|before| before.since);
+            trouble.since = before.unwrap_or(trouble.since);
             troubles.insert(key.clone(), trouble.clone());
-        }
+            before.is_none()
+        };
         if let Some(world) = self.controller.observe(key, Some(&trouble)) {
             let decision: DecisionOf<C> = C::decide(&world, self.clock.now());
             // A status that cannot be written either is written by the next pass.
             let _ = self.show(&world, decision.status).await;
+            // A status that is refused cannot tell so itself.
+            if news
+                && slowly
+                && trouble.effect == STATUS
+                && let Some(subject) = C::subject(&world)
+            {
+                self.recorder.record(subject, Level::Warning, "StatusFailed", &trouble.message);
+            }
         }
         self.waits_for(key, format!("{}Failed", trouble.effect), trouble.message.clone(), None);
-        let slowly = matches!(trouble.class, Class::Refused | Class::BadInput);
         Ended::Failed { at_least: if slowly { self.settings.slow_retry } else { Duration::ZERO } }
     }
 

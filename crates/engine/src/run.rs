@@ -139,7 +139,21 @@ pub struct Engine {
     pump: EventPump,
     feeds: Vec<BoxFuture<'static, ()>>,
     synced: Vec<watch::Receiver<bool>>,
+    listed: watch::Sender<bool>,
     controllers: Vec<Start>,
+}
+
+/// Tells when every kind of an engine has been listed: before that, what no cache has may be there all the same.
+#[derive(Clone)]
+pub struct Listed(watch::Receiver<bool>);
+
+impl Listed {
+    /// Waits until it is so; for ever, if the engine ends before.
+    pub async fn wait(&mut self) {
+        if self.0.wait_for(|listed| *listed).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
 }
 
 impl Engine {
@@ -158,6 +172,7 @@ impl Engine {
             pump,
             feeds: Vec::new(),
             synced: Vec::new(),
+            listed: watch::Sender::new(false),
             controllers: Vec::new(),
         }
     }
@@ -223,6 +238,11 @@ impl Engine {
         self.recorder.clone()
     }
 
+    /// Tells when everything has been listed, which is when controllers begin.
+    pub fn listed(&self) -> Listed {
+        Listed(self.listed.subscribe())
+    }
+
     /// The clock that controllers are given the time from.
     pub fn clock(&self) -> Clock {
         self.clock.clone()
@@ -233,7 +253,7 @@ impl Engine {
         let stopping = CancellationToken::new();
         let feeds: FuturesUnordered<_> = self.feeds.into_iter().collect();
         let feeding = feeds.collect::<()>();
-        let synced = self.synced;
+        let (synced, listed) = (self.synced, self.listed);
         let controllers: Vec<_> = self.controllers.into_iter().map(|start| start(stopping.clone())).collect();
         let controlling = async {
             // A decision on half a picture would take what is not there yet for gone.
@@ -245,6 +265,7 @@ impl Engine {
                 () = stopping.cancelled() => return,
                 _ = all => {}
             }
+            listed.send_replace(true);
             controllers.into_iter().collect::<FuturesUnordered<_>>().collect::<()>().await;
             // Without a controller the caches are the point.
             stopping.cancelled().await;

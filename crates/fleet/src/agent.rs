@@ -7,22 +7,19 @@ use crate::cluster::sight::{Follower, Sight};
 use crate::member::{Heartbeat, Membership};
 use crate::view::Views;
 use crate::work::{Failures, Works};
-use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use lifeboat_api::cluster::ManagedCluster;
 use lifeboat_api::conditions::fleet as words;
 use lifeboat_api::view::ManagedClusterView;
 use lifeboat_api::work::{AppliedManifestWork, ManifestWork};
 use lifeboat_engine::{
-    Backoff, Change, Clock, Controller, Decision, EffectError, Engine, FeedSettings, Metrics, ObjectKey,
-    Selection, Settings, Trouble, Waits,
+    Backoff, Change, Clock, Engine, FeedSettings, Listed, Metrics, ObjectKey, Selection, Settings, Waits,
 };
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 
 /// How an agent behaves.
 #[derive(Debug, Clone)]
@@ -73,7 +70,7 @@ pub struct Agent {
 pub struct Running {
     hub: Engine,
     cluster: Engine,
-    records_known: watch::Receiver<bool>,
+    records_known: Listed,
     ground: Ground,
     feed: FeedSettings,
 }
@@ -84,8 +81,6 @@ pub fn agent(agent: Agent) -> Running {
     let mut cluster = Engine::new(NAME, agent.cluster.clone(), agent.clock.clone(), settings.engine);
     let mut hub = Engine::new(NAME, agent.hub.clone(), agent.clock.clone(), settings.engine);
     let records = cluster.objects::<AppliedManifestWork>(Selection::all());
-    let (opened, records_known) = watch::channel(false);
-    cluster.controller(Gate(opened)).wake(ObjectKey::cluster_wide("records"));
 
     let own = || Selection::namespace(agent.name.clone());
     let named = |name: &str| format!("metadata.name={name}");
@@ -166,6 +161,7 @@ pub fn agent(agent: Agent) -> Running {
             everything();
         }
     });
+    let records_known = cluster.listed();
     Running { hub, cluster, records_known, ground, feed: settings.engine.feed }
 }
 
@@ -204,7 +200,7 @@ impl Running {
             tokio::select! {
                 biased;
                 () = &mut stop => return,
-                _ = records_known.wait_for(|known| *known) => {}
+                () = records_known.wait() => {}
             }
             hub.run(stop).await;
         };
@@ -213,38 +209,5 @@ impl Running {
             () = serve => {}
             () = async { futures::join!(kinds, sight, cluster.run(std::future::pending())); } => {}
         }
-    }
-}
-
-/// Tells when the caches of its engine are filled: the engine looks at the first key then, and not before.
-struct Gate(watch::Sender<bool>);
-
-impl Controller for Gate {
-    const NAME: &'static str = "gate";
-    type Key = ObjectKey;
-    type World = ();
-    type Effect = crate::view::decide::Effect;
-    type Why = crate::view::decide::Why;
-    type Status = ();
-
-    fn observe(&self, _key: &ObjectKey, _trouble: Option<&Trouble>) -> Option<()> {
-        self.0.send_replace(true);
-        None
-    }
-
-    fn decide(_world: &(), _now: Timestamp) -> Decision<Self::Effect, Self::Why, ()> {
-        Decision::settled()
-    }
-
-    async fn act(&self, _key: &ObjectKey, effect: Self::Effect) -> Result<(), EffectError> {
-        match effect {}
-    }
-
-    fn shown(_world: &()) -> Option<&()> {
-        None
-    }
-
-    async fn show(&self, _world: &(), (): ()) -> Result<(), EffectError> {
-        Ok(())
     }
 }

@@ -10,8 +10,11 @@ use prometheus_client::registry::Registry;
 use std::io::Write as _;
 use std::net::SocketAddr;
 
-/// Claims bound in the same time: what an API server on a few cores takes before more of them only wait in line there.
-const KEYS_AT_ONCE: usize = 64;
+/// How a binder runs: it binds as many claims in the same time as an API server on a few cores takes before more of them only wait in
+/// line there.
+pub fn settings() -> Settings {
+    Settings { keys_at_once: 64, ..Settings::default() }
+}
 
 /// Options of `lifeboat binder`.
 #[derive(clap::Args)]
@@ -41,8 +44,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 async fn bind(args: &Args) -> anyhow::Result<()> {
     let client = client(&args.target).await?;
     let neighbours = if args.neighbours { Neighbours::Here } else { Neighbours::Elsewhere };
-    let settings = Settings { keys_at_once: KEYS_AT_ONCE, ..Settings::default() };
-    let binder = lifeboat_binder::binder(client.clone(), Clock::system(), settings, neighbours);
+    let binder = lifeboat_binder::binder(client.clone(), Clock::system(), settings(), neighbours);
     let page = page(args.metrics, &binder).await?;
     let engine = binder.engine;
     let lead = Lead {

@@ -3,10 +3,11 @@
 use crate::cluster::Target;
 use crate::status::account::account;
 use anyhow::Context as _;
-use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim};
+use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
 use lifeboat_api::ramen::DRPlacementControl;
 use lifeboat_binder::explain::{self, Account, Snapshot, State};
+use lifeboat_binder::lean::PersistentVolumeClaim;
 use lifeboat_engine::{Clock, ObjectKey};
 use std::io::Write as _;
 use std::process::ExitCode;

@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use lifeboat_bench::binds::{Bound, Pairs, Watch, bare_writes, requests};
 use lifeboat_bench::client::Access;
 use lifeboat_bench::findings::Findings;
 use lifeboat_bench::server::{Server, peak_memory, processor_time};
 use lifeboat_binder::decide::matching;
-use lifeboat_binder::lean::PersistentVolume;
+use lifeboat_binder::lean::{PersistentVolume, PersistentVolumeClaim};
 use lifeboat_engine::Cache;
 use lifeboat_reference::{Binaries, ControlPlane, Durability, Process};
 use serde_json::json;
@@ -39,6 +38,9 @@ struct Args {
     /// Only look at our own binder, for work on it.
     #[arg(long)]
     ours: bool,
+    /// Only look at the embedded cluster, for work on it.
+    #[arg(long)]
+    embedded: bool,
 }
 
 /// Degrees of concurrency of the bare client.
@@ -115,12 +117,14 @@ async fn compare(args: &Args, findings: &mut Findings) -> Result<()> {
         ("many", Pairs { count: args.many, sizes: 1 }),
         ("many_50_sizes", Pairs { count: args.many, sizes: 50 }),
     ];
+    if args.embedded {
+        return embedded(args, findings).await;
+    }
     if args.ours {
         for (name, pairs) in loads {
             note(findings, &format!("{name}_lifeboat"), &on_real(args, Who::Ours, pairs).await?);
         }
-        note(findings, "embedded_lifeboat", &on_embedded(args, Pairs { count: args.many, sizes: 1 }).await?);
-        return Ok(());
+        return embedded(args, findings).await;
     }
     let mut worst = [f64::INFINITY, 0.0, 0.0, f64::INFINITY];
     let mut few_rate = 0.0;
@@ -166,8 +170,13 @@ async fn compare(args: &Args, findings: &mut Findings) -> Result<()> {
         note(findings, "few_kcm_default", &theirs);
         findings.ratio("binds_vs_kcm_default", few_rate, theirs.bound.rate());
     }
-    let embedded = on_embedded(args, Pairs { count: args.many, sizes: 1 }).await?;
-    note(findings, "embedded_lifeboat", &embedded);
+    embedded(args, findings).await
+}
+
+async fn embedded(args: &Args, findings: &mut Findings) -> Result<()> {
+    let pairs = Pairs { count: args.many, sizes: 1 };
+    note(findings, "embedded_lifeboat", &inside_embedded(args, pairs).await?);
+    note(findings, "embedded_lifeboat_apart", &on_embedded(args, pairs).await?);
     Ok(())
 }
 
@@ -199,6 +208,26 @@ async fn on_real(args: &Args, who: Who, pairs: Pairs) -> Result<Achieved> {
 async fn on_embedded(args: &Args, pairs: Pairs) -> Result<Achieved> {
     let server = Server::embedded(&args.lifeboat, folder(args)).await?;
     bind_all(args, Who::Ours, pairs, &server.access, &server.kubeconfig()).await
+}
+
+/// The embedded cluster with its own binder, as `lifeboat up` runs it: one process, no network between the two. Processor time
+/// and memory are those of both.
+async fn inside_embedded(args: &Args, pairs: Pairs) -> Result<Achieved> {
+    let server = Server::embedded(&args.lifeboat, folder(args)).await?;
+    pairs.make(&server.access).await?;
+    let server = server.with_its_binder(&args.lifeboat).await?;
+    let (mut watch, already) = Watch::join(&server.access).await?;
+    let bound = watch.wait(pairs.count - already).await.context("the embedded cluster's own binder")?;
+    let (_, pid) = server.pids()[0];
+    let (processor, memory) = (processor_time(&pid.to_string())?, peak_memory(pid)?);
+    println!(
+        "{:<12} {pairs:?}: {:>8.0} binds/s, {:>6.2} s of processor, {:>6.1} MB, {already} bound before the first look",
+        "lifeboat up",
+        bound.rate(),
+        processor.as_secs_f64(),
+        memory as f64 / 1e6,
+    );
+    Ok(Achieved { bound, processor, memory, asked: None })
 }
 
 async fn bind_all(

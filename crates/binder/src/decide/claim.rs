@@ -3,7 +3,7 @@
 
 use crate::decide::matching;
 use crate::decide::provision;
-use crate::lean::PersistentVolume;
+use crate::lean::{PersistentVolume, PersistentVolumeClaim};
 use crate::status::{self, ClaimStatus, ClaimWhy, Phase, claim_reference};
 use crate::words::{
     BIND_COMPLETED, BOUND_BY_CONTROLLER, ClaimWords, SELECTED_NODE, VolumeWords, annotate, annotation,
@@ -11,7 +11,6 @@ use crate::words::{
 };
 use crate::world::{ClaimWorld, Found};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use lifeboat_engine::Decision;
 
 /// How long to wait for another claim of this process to have chosen.

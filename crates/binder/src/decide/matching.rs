@@ -4,10 +4,9 @@
 //! Free volumes stand on shelves, ordered so that the first one large enough is found without looking at the rest; only a
 //! label selector makes it walk.
 
-use crate::lean::PersistentVolume;
+use crate::lean::{PersistentVolume, PersistentVolumeClaim};
 use crate::words::{ClaimWords, Modes, Sort, VolumeWords, text};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use lifeboat_engine::Index;
 use lifeboat_schema::quantity::Quantity;
 use lifeboat_schema::selector::LabelSelector;

@@ -2,9 +2,8 @@
 //! [`explain`](crate::explain).
 
 use crate::decide::matching::{Lack, Place, lacks};
-use crate::lean::PersistentVolume;
+use crate::lean::{PersistentVolume, PersistentVolumeClaim};
 use crate::words::{ClaimWords, VolumeWords};
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use lifeboat_engine::Index;
 use std::cell::{Cell, RefCell};
 

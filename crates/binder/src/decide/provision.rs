@@ -1,13 +1,13 @@
 //! Who makes a volume for a claim. Nothing is made here: external provisioners are asked by an annotation.
 
 use crate::decide::claim::{ClaimDecision, ClaimEffect};
+use crate::lean::PersistentVolumeClaim;
 use crate::status::ClaimWhy;
 use crate::words::{
     BETA_STORAGE_PROVISIONER, ClaimWords, IN_TREE, MIGRATED_TO, STORAGE_PROVISIONER, annotate, annotation,
     unannotate,
 };
 use crate::world::ClaimWorld;
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::ObjectMeta;
 use lifeboat_engine::Decision;
 

@@ -1,14 +1,13 @@
 //! A volume: free, reserved, a claim's, or left behind by one.
 
 use crate::decide::{matching, reclaim};
-use crate::lean::PersistentVolume;
+use crate::lean::{PersistentVolume, PersistentVolumeClaim};
 use crate::status::{Phase, VolumeStatus, VolumeWhy};
 use crate::words::{
     BOUND_BY_CONTROLLER, ClaimWords, PROVISIONED_BY, VolumeWords, annotation, text, unannotate,
 };
 use crate::world::VolumeWorld;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use lifeboat_engine::{Decision, ObjectKey};
 
 /// How long a fresh volume waits for the claim it was offered to before it is shown as Available, once no claim takes anything any more:

@@ -2,10 +2,10 @@
 //! repository; the folder that has it is named by an environment variable.
 
 use crate::model::Model;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::storage::v1::StorageClass;
 use lifeboat_binder::decide::matching;
-use lifeboat_binder::lean::PersistentVolume;
+use lifeboat_binder::lean::{PersistentVolume, PersistentVolumeClaim};
 use lifeboat_engine::ObjectKey;
 use lifeboat_reference::{Lack, skip_for};
 use serde::de::DeserializeOwned;

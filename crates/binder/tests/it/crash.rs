@@ -1,13 +1,11 @@
 //! A death at every write, over each of the ways that end in writes.
 
-use crate::things::{ClaimThings, VolumeThings, new_volume};
-use k8s_openapi::api::core::v1::{
-    EphemeralVolumeSource, PersistentVolumeClaim, PersistentVolumeClaimTemplate, ServiceAccount, Volume,
-};
+use crate::things::{ClaimThings, VolumeThings, new_claim, new_volume, with_scratch};
+use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use lifeboat_binder::Neighbours;
-use lifeboat_binder::lean::PersistentVolume;
+use lifeboat_binder::lean::{PersistentVolume, PersistentVolumeClaim};
 use lifeboat_binder::words::{
     ClaimWords, PROVISIONED_BY, STORAGE_PROVISIONER, STORAGE_RESIZER, VolumeWords, annotation,
 };
@@ -94,9 +92,9 @@ fn binding_survives_a_death_at_every_write() {
         .story(|cluster, ()| async move {
             create(&cluster, volume("v1").sized("1Gi")).await;
             create(&cluster, volume("v2").sized("2Gi")).await;
-            claim(&cluster, fixtures::claim("default", "a").sized("2Gi")).await;
+            claim(&cluster, new_claim("default", "a").sized("2Gi")).await;
             bound(&cluster, "a").await;
-            claim(&cluster, fixtures::claim("default", "b")).await;
+            claim(&cluster, new_claim("default", "b")).await;
             bound(&cluster, "b").await;
         })
         .converges(ends(&[("a", "Bound"), ("b", "Bound"), ("v1", "Bound"), ("v2", "Bound")]))
@@ -112,8 +110,8 @@ fn binding_what_is_reserved_survives_a_death_at_every_write() {
             reserved.spec.as_mut().unwrap().claim_ref.as_mut().unwrap().namespace = Some("default".into());
             create(&cluster, reserved).await;
             create(&cluster, volume("v2").sized("3Gi")).await;
-            claim(&cluster, fixtures::claim("default", "b").naming("v2")).await;
-            claim(&cluster, fixtures::claim("default", "a")).await;
+            claim(&cluster, new_claim("default", "b").naming("v2")).await;
+            claim(&cluster, new_claim("default", "a")).await;
             bound(&cluster, "a").await;
             bound(&cluster, "b").await;
         })
@@ -128,8 +126,8 @@ fn releasing_and_taking_again_survives_a_death_at_every_write() {
         .story(|cluster, ()| async move {
             create(&cluster, volume("v1")).await;
             create(&cluster, new_volume("v2").sized("5Gi").policy("Delete")).await;
-            claim(&cluster, fixtures::claim("default", "a")).await;
-            claim(&cluster, fixtures::claim("default", "b").sized("5Gi")).await;
+            claim(&cluster, new_claim("default", "a")).await;
+            claim(&cluster, new_claim("default", "b").sized("5Gi")).await;
             bound(&cluster, "a").await;
             bound(&cluster, "b").await;
             delete(&cluster, "a").await;
@@ -140,7 +138,7 @@ fn releasing_and_taking_again_survives_a_death_at_every_write() {
             cluster.until(&volumes, "v1", released).await;
             let free = Patch::Merge(json!({"spec": {"claimRef": null}}));
             volumes.patch("v1", &PatchParams::default(), &free).await.unwrap();
-            claim(&cluster, fixtures::claim("default", "c")).await;
+            claim(&cluster, new_claim("default", "c")).await;
         })
         .converges(ends(&[("c", "Bound"), ("v1", "Bound"), ("v2", "Failed")]))
         .run();
@@ -154,7 +152,7 @@ fn provisioning_survives_a_death_at_every_write() {
             let class: StorageClass =
                 fixtures::storage_class("fast").with(|class| class.provisioner = "made.example.io".into());
             Api::all(cluster.client()).create(&PostParams::default(), &class).await.unwrap();
-            let made = claim(&cluster, fixtures::claim("default", "a")).await;
+            let made = claim(&cluster, new_claim("default", "a")).await;
             let asked = |claim: Option<&PersistentVolumeClaim>| {
                 claim.is_some_and(|claim| annotation(&claim.metadata, STORAGE_PROVISIONER).is_some())
             };
@@ -185,7 +183,7 @@ fn growing_survives_a_death_at_every_write() {
             Api::all(cluster.client()).create(&PostParams::default(), &class).await.unwrap();
             let disk = new_volume("v1").stored("gcePersistentDisk", &json!({"pdName": "disk"}));
             create(&cluster, disk).await;
-            claim(&cluster, fixtures::claim("default", "a")).await;
+            claim(&cluster, new_claim("default", "a")).await;
             bound(&cluster, "a").await;
             let more = Patch::Merge(json!({"spec": {"resources": {"requests": {"storage": "2Gi"}}}}));
             claims(&cluster).patch("a", &PatchParams::default(), &more).await.unwrap();
@@ -203,17 +201,7 @@ fn making_a_claim_for_a_pod_survives_a_death_at_every_write() {
             create(&cluster, volume("v1")).await;
             let accounts: Api<ServiceAccount> = Api::namespaced(cluster.client(), "default");
             cluster.until(&accounts, "default", |account| account.is_some()).await;
-            let template = PersistentVolumeClaimTemplate {
-                metadata: None,
-                spec: fixtures::claim("default", "template").spec.unwrap(),
-            };
-            let pod = fixtures::pod("default", "p", &[]).with(|pod| {
-                pod.spec.as_mut().unwrap().volumes = Some(vec![Volume {
-                    name: "scratch".into(),
-                    ephemeral: Some(EphemeralVolumeSource { volume_claim_template: Some(template) }),
-                    ..Volume::default()
-                }]);
-            });
+            let pod = with_scratch(fixtures::pod("default", "p", &[]), &new_claim("default", "template"));
             Api::namespaced(cluster.client(), "default").create(&PostParams::default(), &pod).await.unwrap();
         })
         .converges(ends(&[("p-scratch", "Bound"), ("v1", "Bound")]))

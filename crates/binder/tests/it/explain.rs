@@ -1,10 +1,9 @@
 //! What a person is told about a claim: a row for each thing it can wait for, and the near misses.
 
 use crate::things::{ClaimThings, VolumeThings, claim, class, delayed, volume};
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
 use lifeboat_binder::explain::{self, Account, Snapshot, State};
-use lifeboat_binder::lean::PersistentVolume;
+use lifeboat_binder::lean::{PersistentVolume, PersistentVolumeClaim};
 use lifeboat_binder::words::{SELECTED_NODE, STORAGE_PROVISIONER};
 use lifeboat_engine::ObjectKey;
 use lifeboat_testbed::fixtures::{With, pod};

@@ -2,14 +2,14 @@
 //! does with a decision, so that rules can be tried without a server, with caches that lag and with deaths between writes.
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::Resource;
 use kube::api::ObjectMeta;
 use lifeboat_binder::decide::claim::{self, ClaimEffect};
 use lifeboat_binder::decide::volume::{self, VolumeEffect};
 use lifeboat_binder::desk::{Desk, Offer};
-use lifeboat_binder::lean::PersistentVolume;
+use lifeboat_binder::lean::{PersistentVolume, PersistentVolumeClaim};
 use lifeboat_binder::status::{claim_showing, volume_showing};
 use lifeboat_binder::words::{ClaimWords, Migration, migrated_to};
 use lifeboat_binder::world::{ClaimWorld, Lookups, View, VolumeWorld};

@@ -2,8 +2,7 @@
 
 use crate::model::{Fault, Model};
 use crate::things::{ClaimThings, VolumeThings, named_claim, volume};
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use lifeboat_binder::lean::PersistentVolume;
+use lifeboat_binder::lean::{PersistentVolume, PersistentVolumeClaim};
 use lifeboat_binder::words::{BOUND_BY_CONTROLLER, ClaimWords, VolumeWords, annotation};
 use lifeboat_engine::ObjectKey;
 use proptest::prelude::*;

@@ -1,17 +1,18 @@
 //! Claims and volumes in the states that rules speak of.
 
 use k8s_openapi::api::core::v1::{
-    ObjectReference, PersistentVolumeClaim, PersistentVolumeClaimStatus, PersistentVolumeStatus,
+    EphemeralVolumeSource, ObjectReference, PersistentVolumeClaimTemplate, Pod, Volume,
 };
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use lifeboat_binder::lean::PersistentVolume;
+use lifeboat_binder::lean::{
+    PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus, PersistentVolumeStatus, Quantities,
+};
 use lifeboat_binder::words::{BIND_COMPLETED, annotate};
 use lifeboat_testbed::fixtures::{self, With};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// A claim `ns/c` of one GiB, without a class, that is pending.
 pub fn claim() -> PersistentVolumeClaim {
@@ -19,12 +20,17 @@ pub fn claim() -> PersistentVolumeClaim {
 }
 
 pub fn named_claim(name: &str) -> PersistentVolumeClaim {
-    fixtures::claim("ns", name).with(|claim| {
+    new_claim("ns", name).with(|claim| {
         claim.metadata.uid = Some(format!("uid-{name}"));
         claim.spec.as_mut().unwrap().storage_class_name = Some(String::new());
         claim.status =
             Some(PersistentVolumeClaimStatus { phase: Some("Pending".into()), ..Default::default() });
     })
+}
+
+/// The fixtures' claim as the binder keeps it.
+pub fn new_claim(namespace: &str, name: &str) -> PersistentVolumeClaim {
+    serde_json::from_value(serde_json::to_value(fixtures::claim(namespace, name)).unwrap()).unwrap()
 }
 
 /// The fixtures' volume as the binder keeps it.
@@ -48,6 +54,31 @@ pub fn class(name: &str, provisioner: &str) -> StorageClass {
 
 pub fn delayed(name: &str, provisioner: &str) -> StorageClass {
     class(name, provisioner).with(|class| class.volume_binding_mode = Some("WaitForFirstConsumer".to_owned()))
+}
+
+/// What a pod says that wants a claim like this for itself.
+pub fn template(claim: &PersistentVolumeClaim) -> PersistentVolumeClaimTemplate {
+    let spec = serde_json::to_value(&claim.spec).unwrap();
+    PersistentVolumeClaimTemplate { metadata: None, spec: serde_json::from_value(spec).unwrap() }
+}
+
+/// A pod with a volume `scratch` of its own, claimed like this.
+pub fn with_scratch(pod: Pod, claim: &PersistentVolumeClaim) -> Pod {
+    let template = template(claim);
+    pod.with(|pod| {
+        pod.spec.as_mut().unwrap().volumes.get_or_insert_default().push(Volume {
+            name: "scratch".to_owned(),
+            ephemeral: Some(EphemeralVolumeSource { volume_claim_template: Some(template) }),
+            ..Volume::default()
+        });
+    })
+}
+
+/// So much storage.
+pub fn room(size: &str) -> Quantities {
+    let mut room = Quantities::default();
+    room.put("storage", Quantity(size.to_owned()));
+    room
 }
 
 /// Short changes to a claim.
@@ -103,8 +134,7 @@ impl ClaimThings for PersistentVolumeClaim {
         self.noted(BIND_COMPLETED, "yes")
     }
     fn sized(mut self, size: &str) -> Self {
-        let requests = [("storage".to_owned(), Quantity(size.to_owned()))].into();
-        self.spec.as_mut().unwrap().resources.as_mut().unwrap().requests = Some(requests);
+        self.spec.as_mut().unwrap().resources.as_mut().unwrap().requests = Some(room(size));
         self
     }
 }
@@ -142,8 +172,7 @@ impl VolumeThings for PersistentVolume {
         self
     }
     fn sized(mut self, size: &str) -> Self {
-        let capacity = BTreeMap::from([("storage".to_owned(), Quantity(size.to_owned()))]);
-        self.spec.as_mut().unwrap().capacity = Some(capacity.into());
+        self.spec.as_mut().unwrap().capacity = Some(room(size));
         self
     }
     fn policy(mut self, policy: &str) -> Self {

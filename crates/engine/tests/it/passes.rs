@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 struct Run {
+    cluster: Cluster,
     toy: Toy,
     wiring: Wiring<String>,
     waits: Waits,
@@ -25,7 +26,7 @@ fn start(scripts: &[(&str, &[Thing])], settings: Settings) -> Run {
     let (waits, stop) = (engine.waits(), CancellationToken::new());
     let stopped = stop.clone();
     let task = tokio::spawn(async move { engine.run(stopped.cancelled_owned()).await });
-    Run { toy, wiring, waits, stop, task }
+    Run { cluster, toy, wiring, waits, stop, task }
 }
 
 async fn seconds(seconds: u64) {
@@ -180,4 +181,41 @@ async fn a_wait_for_a_time_that_has_passed_does_not_spin() {
     tokio::time::sleep(Duration::from_millis(10_500)).await;
     let looks = run.toy.looks("a");
     assert!((10..=13).contains(&looks), "{looks} looks in ten seconds: one a second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_must_be_on_record_is_not_done_while_it_cannot_be_written() {
+    let run = start(&[("a", &[Thing::OnRecord])], Settings::default());
+    // The first pass tries to show it, then to show what failed.
+    run.toy.state.lock().mute = 4;
+    seconds(1).await;
+    assert_eq!(run.toy.act_times("a"), [30], "after the first two passes");
+    assert_eq!(run.toy.state.lock().shows, ["recorded", "done"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_cannot_be_written_holds_nothing_else_up() {
+    let run = start(&[("a", &[fail(Class::Transient, 1), Thing::Step])], Settings::default());
+    // What failed cannot be shown, nor beside the second try.
+    run.toy.state.lock().mute = 2;
+    seconds(1).await;
+    assert_eq!(run.toy.left("a"), 0);
+    assert_eq!(run.toy.act_times("a"), [0, 10, 30]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_is_refused_is_told_by_an_event() {
+    let told = async |refuses: bool| {
+        let run = start(&[("a", &[Thing::OnRecord])], Settings::default());
+        {
+            let mut state = run.toy.state.lock();
+            (state.mute, state.refuses) = (u32::MAX, refuses);
+        }
+        seconds(150).await;
+        assert!(run.toy.act_times("a").is_empty(), "nothing is done off the record");
+        let reasons = crate::recorder::events(&run.cluster).await.into_iter().map(|(_, reason, _)| reason);
+        reasons.collect::<Vec<_>>()
+    };
+    assert_eq!(told(true).await, ["StatusFailed"], "once, however often it is tried");
+    assert!(told(false).await.is_empty(), "what passes is not worth an event");
 }

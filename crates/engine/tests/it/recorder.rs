@@ -20,7 +20,7 @@ fn subject(name: &str) -> ObjectReference {
     }
 }
 
-async fn events(cluster: &Cluster) -> Vec<(String, String, Option<i32>)> {
+pub async fn events(cluster: &Cluster) -> Vec<(String, String, Option<i32>)> {
     let api: Api<Event> = Api::namespaced(cluster.client(), "default");
     let events = api.list(&ListParams::default()).await.unwrap().items;
     let mut told: Vec<_> = events

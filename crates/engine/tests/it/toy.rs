@@ -1,6 +1,7 @@
 //! A controller whose work is a script: each key has a list of things to do, in order.
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
 use lifeboat_engine::{Class, Controller, Decision, EffectError, Next, Trouble, Why};
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -18,6 +19,8 @@ pub enum Thing {
     Fail { class: Class, times: u32 },
     /// Succeeds and is never done.
     Endless,
+    /// Succeeds, and is not tried unless it is shown.
+    OnRecord,
     /// Succeeds after so many seconds.
     Slow { seconds: u64 },
 }
@@ -54,6 +57,10 @@ pub struct State {
     pub acts: Vec<(Duration, String)>,
     /// Every status written.
     pub shows: Vec<String>,
+    /// So many statuses cannot be written.
+    pub mute: u32,
+    /// Statuses are refused rather than not written.
+    pub refuses: bool,
     pub running: BTreeMap<String, u32>,
     pub most_at_once: u32,
 }
@@ -115,7 +122,9 @@ impl Controller for Toy {
     fn decide(world: &World, now: Timestamp) -> Decision<Thing, Pause, String> {
         let troubled = world.trouble.as_ref().map(|trouble| trouble.message.clone());
         if let Some(thing) = world.script.todo.front() {
-            return Decision { next: Next::Do(vec![*thing]), status: troubled };
+            let on_record = *thing == Thing::OnRecord;
+            let status = if on_record { Some("recorded".to_owned()) } else { troubled };
+            return Decision { next: Next::Do(vec![*thing]), status, on_record };
         }
         match world.script.dinner_until {
             Some(until) if now < until || world.script.dinner_is_late => {
@@ -141,13 +150,25 @@ impl Controller for Toy {
         let todo = &mut state.scripts.get_mut(key).unwrap().todo;
         match effect {
             Thing::Endless => {}
-            Thing::Step | Thing::Slow { .. } | Thing::Fail { times: 0, .. } => drop(todo.pop_front()),
+            Thing::Step | Thing::OnRecord | Thing::Slow { .. } | Thing::Fail { times: 0, .. } => {
+                let _ = todo.pop_front();
+            }
             Thing::Fail { class, times } => {
                 todo[0] = Thing::Fail { class, times: times - 1 };
                 return Err(EffectError::new(class, "trying in vain"));
             }
         }
         Ok(())
+    }
+
+    fn subject(_: &World) -> Option<ObjectReference> {
+        Some(ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("ConfigMap".to_owned()),
+            namespace: Some("default".to_owned()),
+            name: Some("toy".to_owned()),
+            ..ObjectReference::default()
+        })
     }
 
     fn shown(world: &World) -> Option<&String> {
@@ -157,6 +178,11 @@ impl Controller for Toy {
     async fn show(&self, _: &World, status: String) -> Result<(), EffectError> {
         // The toy has one key wherever a test looks at statuses.
         let mut state = self.state.lock();
+        if state.mute > 0 {
+            state.mute -= 1;
+            let class = if state.refuses { Class::Refused } else { Class::Transient };
+            return Err(EffectError::new(class, "nobody writes"));
+        }
         state.shows.push(status.clone());
         for script in state.scripts.values_mut() {
             script.shown = Some(status.clone());

@@ -50,6 +50,8 @@ pub enum Why {
     IdentityUnknown,
     /// The hub's ManagedCluster of this name is another cluster.
     OtherCluster(String),
+    /// The hub's record does not say yet which cluster this is.
+    NotOnRecord,
     /// The lease is fresh.
     Renewed,
 }
@@ -72,6 +74,11 @@ impl fmt::Display for Why {
             Self::OtherCluster(id) => write!(
                 f,
                 "the hub knows another cluster ({id}) by this name; give this one a name of its own, or remove the claim id.k8s.io of the former"
+            ),
+            Self::NotOnRecord => write!(
+                f,
+                "the hub's ManagedCluster does not show the claim {} yet; it is written first",
+                words::CLAIM_ID
             ),
             Self::Renewed => f.write_str("the lease is fresh"),
         }
@@ -133,6 +140,10 @@ pub fn heartbeat(pulse: &Pulse, now: Timestamp) -> Decision<Effect, Why, ()> {
     };
     if let Some(why) = obstacle(world, cluster) {
         return Decision::wait(why);
+    }
+    // Else the hub would call a cluster available without knowing which one it is.
+    if claimed_id(cluster).is_none() {
+        return Decision::wait(Why::NotOnRecord);
     }
     let Some(lease) = &pulse.lease else { return Decision::wait(Why::NoLease(world.name.clone())) };
     let every = every(cluster);

@@ -60,11 +60,16 @@ pub fn plan(world: &World, wish: &Wish, now: Timestamp) -> Plan {
     }
     let stays = from.as_deref() == Some(wish.target.as_str());
     let source = from.as_deref().and_then(|name| world.site(name));
+    let mut readies_storage = false;
     match (wish.act, known.as_ref(), target, source) {
         _ if stays => {}
         (Act::Failover, Some(_), Some(target), _) => {
             waits.extend(failover::target_ready(world, now, target).err());
-            waits.extend(failover::prerequisites(world, target).err().map(|(_, why)| why));
+            match failover::prerequisites(world, target) {
+                // The wish itself brings it about.
+                Err((_, Wait::MaintenanceNotActive(_))) => readies_storage = true,
+                other => waits.extend(other.err().map(|(_, why)| why)),
+            }
         }
         (Act::Relocate, Some(known), Some(target), Some(source)) => {
             waits.extend(relocate::may_begin(world, now, known, source, target).err());
@@ -82,7 +87,7 @@ pub fn plan(world: &World, wish: &Wish, now: Timestamp) -> Plan {
     };
     Plan {
         action: wish.act.to_string(),
-        steps: steps(wish, from.as_deref(), stays),
+        steps: steps(wish, from.as_deref(), stays, readies_storage),
         from,
         to: wish.target.clone(),
         loses,
@@ -94,19 +99,23 @@ pub fn plan(world: &World, wish: &Wish, now: Timestamp) -> Plan {
     }
 }
 
-fn steps(wish: &Wish, from: Option<&str>, stays: bool) -> Vec<String> {
+fn steps(wish: &Wish, from: Option<&str>, stays: bool, readies_storage: bool) -> Vec<String> {
     let (to, from) = (&wish.target, from.unwrap_or("nowhere"));
     if stays {
         return vec![format!("the application stays on {to}")];
     }
     match wish.act {
         Act::Deploy => vec![format!("the application is deployed on {to}")],
-        Act::Failover => vec![
-            format!("{from} loses its role; what it writes from now on counts for nothing"),
-            format!("volumes and claims are restored on {to} from the newest complete copy"),
-            format!("the application is started on {to}"),
-            format!("{from} is cleaned up when it answers, and receives from {to}"),
-        ],
+        Act::Failover => {
+            let storage = format!("the storage on {to} goes into maintenance, as it wants for a failover");
+            let rest = [
+                format!("{from} loses its role; what it writes from now on counts for nothing"),
+                format!("volumes and claims are restored on {to} from the newest complete copy"),
+                format!("the application is started on {to}"),
+                format!("{from} is cleaned up when it answers, and receives from {to}"),
+            ];
+            readies_storage.then_some(storage).into_iter().chain(rest).collect()
+        }
         Act::Relocate => vec![
             format!("scheduled copies on {from} stop"),
             format!("the application is stopped on {from}"),

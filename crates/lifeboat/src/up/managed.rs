@@ -21,8 +21,12 @@ pub async fn work(client: kube::Client, around: Surroundings) {
     let mut tasks = JoinSet::new();
     let name = around.name.clone();
     if around.runs(Part::Binder) {
-        let engine =
-            lifeboat_binder::engine(client.clone(), Clock::system(), Settings::default(), Neighbours::Here);
+        let engine = lifeboat_binder::engine(
+            client.clone(),
+            Clock::system(),
+            crate::binder::settings(),
+            Neighbours::Here,
+        );
         tasks.spawn(engine.run(std::future::pending()));
     }
     // One part that cannot start leaves the others to work, and says why.

@@ -2,6 +2,7 @@
 //! killed as a machine that loses its power: then everything in it ends where it stands.
 
 use anyhow::{Context as _, anyhow};
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use lifeboat_apiserver::auth::TokenKey;
@@ -214,7 +215,8 @@ impl Life {
         let _ = ready.send(Ok(front.address()));
         let mut tasks = tokio::task::JoinSet::new();
         tasks.spawn(server.control());
-        let client = kube::Client::new(server.service_as(User::admin()), "default");
+        let client =
+            kube::Client::new(tower::service_fn(beside(server.service_as(User::admin()))), "default");
         drop(server);
         tasks.spawn(async move {
             if let Ok(work) = work.await {
@@ -235,5 +237,23 @@ impl Life {
         fronts.shutdown().await;
         tasks.shutdown().await;
         Ok(())
+    }
+}
+
+/// A server whose requests run on any thread, like those from outside: a controller is one future, and would do the server's work on
+/// its own thread.
+fn beside<S, R>(service: S) -> impl Fn(R) -> BoxFuture<'static, Result<S::Response, tower::BoxError>> + Clone
+where
+    S: tower::Service<R, Future: Send + 'static> + Clone,
+    S::Response: Send + 'static,
+    S::Error: Into<tower::BoxError> + Send + 'static,
+{
+    move |request| {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a request is the server's, whose runtime ends with it"
+        )]
+        let answer = tokio::spawn(service.clone().call(request));
+        async move { answer.await?.map_err(Into::into) }.boxed()
     }
 }

@@ -1,15 +1,12 @@
 //! Growing, and volumes that live with a pod.
 
 use crate::rules::{check, told};
-use crate::things::{ClaimThings, VolumeThings, claim, volume};
-use k8s_openapi::api::core::v1::{
-    EphemeralVolumeSource, PersistentVolumeClaim, PersistentVolumeClaimTemplate, Pod, Volume,
-};
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use crate::things::{ClaimThings, VolumeThings, claim, room, template, volume};
+use k8s_openapi::api::core::v1::{EphemeralVolumeSource, Pod, Volume};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use lifeboat_binder::ephemeral::{self, PodEffect, PodWorld};
 use lifeboat_binder::expand::{self, GrowWorld};
-use lifeboat_binder::lean::PersistentVolume;
+use lifeboat_binder::lean::{PersistentVolume, PersistentVolumeClaim};
 use lifeboat_binder::protect;
 use lifeboat_binder::words::{PRE_RESIZE_CAPACITY, STORAGE_RESIZER, migrated_to};
 use lifeboat_engine::Next;
@@ -19,8 +16,7 @@ use std::sync::Arc;
 
 fn sized(has: &str, wants: &str) -> PersistentVolumeClaim {
     claim().naming("v").completed().in_phase("Bound").sized(wants).with(|claim| {
-        let capacity = [("storage".to_owned(), Quantity(has.to_owned()))].into();
-        claim.status.as_mut().unwrap().capacity = Some(capacity);
+        claim.status.as_mut().unwrap().capacity = Some(room(has));
     })
 }
 
@@ -70,10 +66,9 @@ fn growing() {
 }
 
 fn asking() -> Pod {
-    let spec = claim().spec.unwrap();
     pod("ns", "p", &[]).with(|pod| {
         pod.metadata.uid = Some("uid-p".into());
-        let template = PersistentVolumeClaimTemplate { metadata: None, spec };
+        let template = template(&claim());
         pod.spec.as_mut().unwrap().volumes = Some(vec![Volume {
             name: "s".into(),
             ephemeral: Some(EphemeralVolumeSource { volume_claim_template: Some(template) }),

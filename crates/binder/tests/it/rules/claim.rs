@@ -202,7 +202,7 @@ fn a_claim_that_names_its_volume() {
             .with_claim(c().with(|claim| {
                 let labels = Some([("a".to_owned(), "b".to_owned())].into());
                 claim.spec.as_mut().unwrap().selector =
-                    Some(LabelSelector { match_labels: labels, match_expressions: None });
+                    Some(Box::new(LabelSelector { match_labels: labels, match_expressions: None }));
             }))
             .with_volume(volume("v")),
         "Do(Reserve)",
@@ -285,7 +285,7 @@ fn the_size_shown_follows_the_volume_only_when_it_becomes_bound() {
             start().with_claim(claim().naming("v").completed().in_phase(phase)).with_volume(volume);
         model.settle();
         let status = model.claims.values().next().unwrap().status.clone().unwrap();
-        status.capacity.map(|capacity| capacity["storage"].0.clone())
+        status.capacity.map(|capacity| capacity.get("storage").unwrap().0.clone())
     };
     let v = || volume("v").sized("5Gi").for_claim("c", "uid-c").in_phase("Bound");
     assert_eq!(shown("Pending", v()).as_deref(), Some("5Gi"));

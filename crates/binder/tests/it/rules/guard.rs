@@ -9,7 +9,7 @@ fn guarding() {
     use lifeboat_binder::protect::{
         CLAIM_FINALIZER, ClaimGuardWorld, VOLUME_FINALIZER, decide_claim, decide_volume,
     };
-    let going = |mut claim: k8s_openapi::api::core::v1::PersistentVolumeClaim| {
+    let going = |mut claim: lifeboat_binder::lean::PersistentVolumeClaim| {
         claim.metadata.deletion_timestamp =
             Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH));
         claim

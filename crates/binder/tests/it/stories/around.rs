@@ -1,13 +1,11 @@
 //! What stands around binding: guards, growing, volumes that live with a pod.
 
 use super::{Scene, scene};
-use crate::things::VolumeThings;
-use k8s_openapi::api::core::v1::{
-    EphemeralVolumeSource, PersistentVolumeClaim, PersistentVolumeClaimTemplate, Pod, ServiceAccount, Volume,
-};
+use crate::things::{VolumeThings, with_scratch};
+use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use lifeboat_binder::lean::PersistentVolume;
+use lifeboat_binder::lean::{PersistentVolume, PersistentVolumeClaim};
 use lifeboat_binder::protect::CLAIM_FINALIZER;
 use lifeboat_binder::words::{ClaimWords, IN_TREE_FINALIZER, PROVISIONED_BY, STORAGE_RESIZER, annotation};
 use lifeboat_testbed::fixtures::{self, With};
@@ -91,7 +89,7 @@ on_both!(
         let untouched = scene.claims.get("c").await.unwrap();
         assert_eq!(annotation(&untouched.metadata, STORAGE_RESIZER), None, "its driver finds it by itself");
         assert_eq!(
-            untouched.status.unwrap().capacity.unwrap()["storage"].0,
+            untouched.status.unwrap().capacity.unwrap().get("storage").unwrap().0,
             "1Gi",
             "nobody else shows a size"
         );
@@ -109,7 +107,7 @@ on_both!(
         };
         cluster.eventually("nothing to wait for any more", rests).await;
         let claim = scene.claims.get("c").await.unwrap();
-        assert_eq!(claim.status.unwrap().capacity.unwrap()["storage"].0, "2Gi");
+        assert_eq!(claim.status.unwrap().capacity.unwrap().get("storage").unwrap().0, "2Gi");
     }
 );
 
@@ -135,22 +133,11 @@ on_both!(
     }
 );
 
-fn with_scratch(pod: Pod, claim: PersistentVolumeClaim) -> Pod {
-    let template = PersistentVolumeClaimTemplate { metadata: None, spec: claim.spec.unwrap() };
-    pod.with(|pod| {
-        pod.spec.as_mut().unwrap().volumes.get_or_insert_default().push(Volume {
-            name: "scratch".to_owned(),
-            ephemeral: Some(EphemeralVolumeSource { volume_claim_template: Some(template) }),
-            ..Volume::default()
-        });
-    })
-}
-
 on_both!(
     async fn a_volume_that_lives_with_a_pod_gets_a_claim_and_goes_with_it(cluster: &Cluster) {
         let scene = scene(cluster, "scratch").await;
         scene.create_volume(scene.volume("v")).await;
-        let pod = with_scratch(fixtures::pod(&scene.namespace, "p", &[]), scene.claim("template"));
+        let pod = with_scratch(fixtures::pod(&scene.namespace, "p", &[]), &scene.claim("template"));
         let pods = start_pod(&scene, pod).await;
         let bound = scene.claim_in("p-scratch", "Bound").await;
         assert_eq!(bound.volume_name(), scene.named("v"));
@@ -162,7 +149,7 @@ on_both!(
         scene.volume_in("v", "Released").await;
         // A claim of that name that is somebody's is left alone, and the pod told.
         scene.create_claim(scene.claim("p-scratch")).await;
-        let pod = with_scratch(fixtures::pod(&scene.namespace, "p", &[]), scene.claim("template"));
+        let pod = with_scratch(fixtures::pod(&scene.namespace, "p", &[]), &scene.claim("template"));
         start_pod(&scene, pod).await;
         let (namespace, volume) = (&scene.namespace, "ephemeral volume scratch");
         assert_eq!(

@@ -2,9 +2,8 @@
 
 use super::scene;
 use crate::things::{ClaimThings, VolumeThings};
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use lifeboat_binder::lean::PersistentVolume;
+use lifeboat_binder::lean::{PersistentVolume, PersistentVolumeClaim};
 use lifeboat_binder::words::{
     BIND_COMPLETED, BOUND_BY_CONTROLLER, ClaimWords, PROVISIONED_BY, SELECTED_NODE, STORAGE_PROVISIONER,
     VolumeWords, annotation,
@@ -21,7 +20,7 @@ on_both!(
         let bound = scene.claim_in("c", "Bound").await;
         assert_eq!(bound.volume_name(), scene.named("v"));
         assert!(bound.bind_completed() && annotation(&bound.metadata, BOUND_BY_CONTROLLER).is_some());
-        assert_eq!(bound.status.unwrap().capacity.unwrap()["storage"].0, "2Gi");
+        assert_eq!(bound.status.unwrap().capacity.unwrap().get("storage").unwrap().0, "2Gi");
         let volume = scene.volume_in("v", "Bound").await;
         assert_eq!(volume.claim_ref().unwrap().uid, claim.metadata.uid);
         // The claim goes, and the volume is released and kept.

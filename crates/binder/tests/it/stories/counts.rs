@@ -1,15 +1,13 @@
 //! What is counted, and how many writes many pairs cost.
 
 use super::scene;
-use crate::things::{ClaimThings, VolumeThings, new_volume};
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use crate::things::{ClaimThings, VolumeThings, new_claim, new_volume};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use lifeboat_apiserver::fault::{Asked, Faults, RequestFault};
 use lifeboat_binder::Neighbours;
-use lifeboat_binder::lean::PersistentVolume;
+use lifeboat_binder::lean::{PersistentVolume, PersistentVolumeClaim};
 use lifeboat_binder::words::{ClaimWords, VolumeWords};
 use lifeboat_engine::Settings;
-use lifeboat_testbed::fixtures;
 use lifeboat_testbed::{Cluster, NotYet, Task};
 use serde_json::json;
 use std::sync::Arc;
@@ -82,7 +80,7 @@ async fn create_pairs(cluster: &Cluster, pairs: u64) {
     for n in 0..pairs {
         let volume = new_volume(&format!("v{n}")).sized(&format!("{}Gi", 1 + n % 50));
         volumes.create(&PostParams::default(), &volume).await.unwrap();
-        let claim = fixtures::claim("default", &format!("c{n}")).sized(&format!("{}Gi", 1 + n % 50));
+        let claim = new_claim("default", &format!("c{n}")).sized(&format!("{}Gi", 1 + n % 50));
         claims.create(&PostParams::default(), &claim).await.unwrap();
     }
 }
@@ -170,7 +168,7 @@ async fn volumes_that_nobody_takes_are_available_at_once() {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(cluster.client(), "default");
     let volumes: Api<PersistentVolume> = Api::all(cluster.client());
     for n in 0..CLAIMS {
-        claims.create(&PostParams::default(), &fixtures::claim("default", &format!("c{n}"))).await.unwrap();
+        claims.create(&PostParams::default(), &new_claim("default", &format!("c{n}"))).await.unwrap();
     }
     for n in 0..VOLUMES {
         volumes.create(&PostParams::default(), &new_volume(&format!("v{n}"))).await.unwrap();

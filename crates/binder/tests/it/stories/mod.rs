@@ -4,12 +4,11 @@ mod around;
 mod binding;
 mod counts;
 
-use crate::things::{ClaimThings, VolumeThings, new_volume};
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use crate::things::{ClaimThings, VolumeThings, new_claim, new_volume};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, ListParams, PostParams};
-use lifeboat_binder::lean::PersistentVolume;
+use lifeboat_binder::lean::{PersistentVolume, PersistentVolumeClaim};
 use lifeboat_binder::metrics::Metrics;
 use lifeboat_binder::words::VolumeWords;
 use lifeboat_binder::{Binder, Neighbours};
@@ -49,7 +48,7 @@ pub async fn scene<'a>(cluster: &'a Cluster, prefix: &str) -> Scene<'a> {
 
 impl Scene<'_> {
     pub fn claim(&self, name: &str) -> PersistentVolumeClaim {
-        fixtures::claim(&self.namespace, name).of_class(Some(&self.namespace))
+        new_claim(&self.namespace, name).of_class(Some(&self.namespace))
     }
 
     pub fn volume(&self, name: &str) -> PersistentVolume {

@@ -72,12 +72,13 @@ fn a_lease_is_renewed_when_it_is_due_and_by_nobody_else() {
     check(None, Some(lease(None)), "wait NotAccepted");
     check(Some(cluster(false, None)), Some(lease(None)), "wait NotAccepted");
     check(Some(cluster(true, Some("2"))), Some(lease(None)), "wait OtherCluster");
-    check(Some(cluster(true, None)), None, "wait NoLease");
-    check(Some(cluster(true, None)), Some(lease(None)), "Renew");
+    check(Some(cluster(true, None)), Some(lease(None)), "wait NotOnRecord");
+    check(Some(cluster(true, Some("1"))), None, "wait NoLease");
+    check(Some(cluster(true, Some("1"))), Some(lease(None)), "Renew");
     let fresh = Some(lease(Some("2030-01-01T00:09:55.000000Z")));
-    check(Some(cluster(true, None)), fresh, "wait Renewed until 2030-01-01T00:10:05Z");
-    check(Some(cluster(true, None)), Some(lease(Some("2030-01-01T00:09:50.000000Z"))), "Renew");
-    check(Some(cluster(true, None)), Some(lease(Some("2031-01-01T00:00:00.000000Z"))), "Renew");
+    check(Some(cluster(true, Some("1"))), fresh, "wait Renewed until 2030-01-01T00:10:05Z");
+    check(Some(cluster(true, Some("1"))), Some(lease(Some("2030-01-01T00:09:50.000000Z"))), "Renew");
+    check(Some(cluster(true, Some("1"))), Some(lease(Some("2031-01-01T00:00:00.000000Z"))), "Renew");
 }
 
 fn hub_world(cluster: ManagedCluster) -> HubWorld {

@@ -254,7 +254,9 @@ fn conclude(world: &World, now: Timestamp, step: Step) -> DrpcDecision {
         Step::Do(effects, None) => Decision::act(effects),
         Step::Do(effects, Some(report)) => {
             let status = Telling::of(world, now).told(&report).done();
-            Decision::act(effects).showing(status)
+            let decision = Decision::act(effects).showing(status);
+            // Roles do not change before it is written down what that gives up.
+            if report.loss.is_some() { decision.on_record() } else { decision }
         }
         Step::Rest(report) => {
             let status = Telling::of(world, now).told(&report).done();

@@ -115,7 +115,7 @@ fn a_drill_is_not_carried_out_by_leaving_out_that_it_is_one() {
         &after(json!({ "action": "Relocate", "preferredCluster": "west" })),
         "PutGroup east primary prepare | Relocating/PreparingFinalSync",
     );
-    check(&deployed().asks(asks), "Commission 2 west Failover | FailingOver/FailingOverToCluster");
+    check(&deployed().asks(asks), "Commission 2 west Failover, on record | FailingOver/FailingOverToCluster");
 }
 
 #[test]

@@ -4,7 +4,8 @@ use super::{Changes as _, check, deployed, edit, new, now, said};
 use lifeboat_api::ramen::{ReplicationState, VolumeReplicationGroup, VrgState};
 use lifeboat_engine::Why as _;
 use lifeboat_hub::drpc::commission::Act;
-use lifeboat_hub::drpc::decide::relocate;
+use lifeboat_hub::drpc::decide::{Wish, relocate};
+use lifeboat_hub::drpc::plan::plan;
 use lifeboat_hub::drpc::world::{Chosen, World};
 use serde_json::json;
 
@@ -89,7 +90,7 @@ fn failing() -> World {
 
 #[test]
 fn a_failover_has_guards() {
-    check(&failing(), "Commission 2 west Failover | FailingOver/FailingOverToCluster");
+    check(&failing(), "Commission 2 west Failover, on record | FailingOver/FailingOverToCluster");
     let stuck = "| Initiating/CheckingFailoverPrerequisites";
     check(&failing().silent("west"), &format!("wait ClusterSilent {stuck}"));
     check(&failing().shows("west", unsettled), &format!("wait TargetNotReady {stuck}"));
@@ -124,7 +125,10 @@ fn shared_storage_wants_a_fence() {
     check(&metro(None), "wait NotFenced | FailingOver/WaitForFencing");
     check(&metro(Some(("False", 1))), "wait NotFenced | FailingOver/WaitForFencing");
     check(&metro(Some(("True", 0))), "wait NotFenced | FailingOver/WaitForFencing");
-    check(&metro(Some(("True", 1))), "Commission 2 west Failover | FailingOver/FailingOverToCluster");
+    check(
+        &metro(Some(("True", 1))),
+        "Commission 2 west Failover, on record | FailingOver/FailingOverToCluster",
+    );
 }
 
 #[test]
@@ -148,9 +152,15 @@ fn storage_that_wants_maintenance_gets_it_first() {
     let mode = |id: &str, status: &str| json!([{ "storageProvisioner": "csi", "targetID": id, "state": "Completed", "conditions": [said("FailoverActivated", status, 1)] }]);
     let stuck = "wait MaintenanceNotActive | FailingOver/WaitForStorageMaintenanceActivation";
     check(&wanting(json!([])), stuck);
+    // Who asks what a failover would do is not told that it is in the way: the failover brings it about.
+    let asked = plan(&wanting(json!([])), &Wish { act: Act::Failover, target: "west".to_owned() }, now());
+    assert!(asked.blockers.is_empty() && asked.steps.len() == 5, "{asked:?}");
     check(&wanting(mode("rep-1", "False")), stuck);
     check(&wanting(mode("rep-2", "True")), stuck);
-    check(&wanting(mode("rep-1", "True")), "Commission 2 west Failover | FailingOver/FailingOverToCluster");
+    check(
+        &wanting(mode("rep-1", "True")),
+        "Commission 2 west Failover, on record | FailingOver/FailingOverToCluster",
+    );
 }
 
 /// Right after the epoch of a failover was given out.
@@ -354,11 +364,11 @@ fn a_failover_takes_over_from_a_relocation() {
     // To where it was going: nobody was primary at that epoch, so it is used.
     check(
         &given().silent("east").asks(json!({ "action": "Failover", "failoverCluster": "west" })),
-        "Commission 2 west Failover | FailingOver/FailingOverToCluster",
+        "Commission 2 west Failover, on record | FailingOver/FailingOverToCluster",
     );
     // Back to where it came from.
     check(
         &given().silent("west").asks(json!({ "action": "Failover", "failoverCluster": "east" })),
-        "Commission 3 east Failover | FailingOver/FailingOverToCluster",
+        "Commission 3 east Failover, on record | FailingOver/FailingOverToCluster",
     );
 }

@@ -166,7 +166,10 @@ fn roles_that_are_not_as_they_should_be_stop_an_action() {
     check(&failing().shows("west", going), "wait TargetNotReady | Initiating/CheckingFailoverPrerequisites");
     let primary =
         |group: &mut VolumeReplicationGroup| group.spec.replication_state = ReplicationState::Primary;
-    check(&failing().shows("west", primary), "Commission 2 west Failover | FailingOver/FailingOverToCluster");
+    check(
+        &failing().shows("west", primary),
+        "Commission 2 west Failover, on record | FailingOver/FailingOverToCluster",
+    );
     let relocating = || deployed().asks(json!({ "action": "Relocate", "preferredCluster": "west" }));
     let secondary =
         |group: &mut VolumeReplicationGroup| group.spec.replication_state = ReplicationState::Secondary;

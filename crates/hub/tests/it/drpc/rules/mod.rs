@@ -287,7 +287,8 @@ pub fn line(decision: &DrpcDecision) -> String {
         Some(status) => {
             let phase = status.phase.as_ref().map_or("-", |phase| phase.as_str());
             let step = status.progression.as_ref().map_or("-", |step| step.as_str());
-            format!("{next} | {phase}/{step}")
+            let recorded = if decision.on_record { ", on record" } else { "" };
+            format!("{next}{recorded} | {phase}/{step}")
         }
     }
 }
