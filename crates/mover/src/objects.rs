@@ -234,7 +234,9 @@ impl Objects {
                 return Error::Damaged(text);
             }
             Fault::Denied { .. } => Error::Denied(text),
-            Fault::Invalid(_) | Fault::NoStore { .. } | Fault::Exists { .. } => Error::Invalid(text),
+            Fault::Invalid(_) | Fault::Lacking { .. } | Fault::NoStore { .. } | Fault::Exists { .. } => {
+                Error::Invalid(text)
+            }
             Fault::Full { .. } => Error::NoRoom(text),
             Fault::Unreachable { .. } | Fault::Slow { .. } | Fault::Strange { .. } => Error::Transient(text),
         };

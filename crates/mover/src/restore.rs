@@ -9,6 +9,8 @@ mod files;
 mod metadata;
 mod target;
 
+pub(crate) use files::LONGEST_PATH;
+
 use rustic_core::repofile::{Node, NodeType, SnapshotFile};
 
 use crate::archive::describe;

@@ -73,6 +73,14 @@ pub enum Error {
         /// What was tried.
         detail: String,
     },
+    /// It says that it does not do this at all.
+    #[error("{store} does not do what it is asked to: {detail}; use a store that does")]
+    Lacking {
+        /// Where.
+        store: String,
+        /// What was tried and answered.
+        detail: String,
+    },
     /// The address, the name of the bucket or a key makes no sense.
     #[error("{0}")]
     Invalid(String),

@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use rustix::fs::{XattrFlags, lgetxattr, llistxattr, lremovexattr, lsetxattr};
 use rustix::io::Errno;
 
-use crate::beneath;
 use crate::blocks::{Hash, ZERO};
+use lifeboat_beneath as beneath;
 
 /// Names and values.
 pub(crate) type Attributes = BTreeMap<Vec<u8>, Vec<u8>>;

@@ -18,7 +18,6 @@
 
 mod apply;
 mod attributes;
-mod beneath;
 mod blocks;
 mod error;
 mod index;

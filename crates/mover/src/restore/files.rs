@@ -66,8 +66,8 @@ struct Level {
     nodes: std::vec::IntoIter<Node>,
 }
 
-/// Longest path that the system takes in one call.
-const LONGEST_PATH: usize = 4000;
+/// Longest path below the target that is restored, and so the longest that is backed up.
+pub(crate) const LONGEST_PATH: usize = 4000;
 
 impl Walk<'_> {
     fn run(&mut self, root: &Node) -> Result<(), Error> {

@@ -2,11 +2,11 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, statat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 use crate::Error;
@@ -34,10 +34,8 @@ impl Target {
 
     /// Opens a directory that was made before. No link may have taken the place of any of its parts.
     pub(crate) fn folder(&self, below: &Path) -> Result<OwnedFd, Error> {
-        let path = if below.as_os_str().is_empty() { Path::new(".") } else { below };
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat2(&self.root, path, flags, Mode::empty(), resolve)
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        lifeboat_beneath::open(self.root.as_fd(), below.as_os_str().as_bytes(), flags)
             .map_err(|error| self.fault("opening", below, error))
     }
 

@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustic_core::repofile::Node;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, openat2, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, statat};
 use rustix::io::Errno;
 
 use super::node::{describe, describe_root};
 use super::{Length, Opener};
 use crate::Error;
 use crate::operation::Operation;
+use crate::restore::LONGEST_PATH;
 
 /// A directory, and the path under which the snapshot shows it.
 pub(crate) struct Files {
@@ -123,9 +124,11 @@ pub(crate) struct Listed {
 
 /// Opens something below a directory without following any link.
 fn beneath(root: &OwnedFd, below: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    openat2(root, below, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty(), resolve)
+    // What is never given back is not taken either.
+    if below.as_os_str().len() > LONGEST_PATH {
+        return Err(Errno::NAMETOOLONG);
+    }
+    lifeboat_beneath::open(root.as_fd(), below.as_os_str().as_bytes(), flags)
 }
 
 fn list(root: &OwnedFd, below: &Path) -> Result<(OwnedFd, Vec<OsString>), Errno> {

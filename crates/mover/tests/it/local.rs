@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use lifeboat_mover::{
     Backup, Content, Error, Limits, Mover, Progress, Repository, Restore, Rustic, Secret, Store,
 };
+use rustix::fs::{Mode, OFlags};
 use tokio::sync::watch;
 
 use crate::corpus;
@@ -76,6 +78,46 @@ async fn what_was_backed_up_comes_back_as_it_was() {
     fs::remove_file(target.join("small")).unwrap();
     mover.restore(&repository, into(&made.snapshot.id, &target), unwatched()).await.unwrap();
     corpus::assert_same(&source, &target);
+}
+
+/// Goes down so many directories of long names and gives the lowest.
+fn lowest(root: &Path, depth: usize, make: bool) -> std::os::fd::OwnedFd {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let mut folder = rustix::fs::open(root, flags, Mode::empty()).unwrap();
+    for _ in 0..depth {
+        let name = "n".repeat(200);
+        if make {
+            rustix::fs::mkdirat(&folder, &name, Mode::from(0o700)).unwrap();
+        }
+        folder = rustix::fs::openat(&folder, &name, flags, Mode::empty()).unwrap();
+    }
+    folder
+}
+
+#[tokio::test]
+async fn no_path_is_taken_that_could_not_be_given_back() {
+    for (depth, taken) in [(19, true), (20, false), (30, false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, target) = (folder.path().join("source"), folder.path().join("target"));
+        fs::create_dir(&source).unwrap();
+        fs::create_dir(&target).unwrap();
+        let flags = OFlags::WRONLY | OFlags::CREATE;
+        let lowest_there = lowest(&source, depth, true);
+        let file = rustix::fs::openat(lowest_there, "file", flags, Mode::from(0o600)).unwrap();
+        fs::File::from(file).write_all(b"deep down").unwrap();
+        let (mover, repository) = (Rustic::new(), repository(folder.path().join("repository")));
+        let made = mover.backup(&repository, files(&source), unwatched()).await;
+        if !taken {
+            let error = made.unwrap_err().to_string();
+            assert!(error.contains("File name too long"), "{depth}: {error}");
+            continue;
+        }
+        let id = made.unwrap().snapshot.id;
+        mover.restore(&repository, into(&id, &target), unwatched()).await.unwrap();
+        let flags = OFlags::RDONLY;
+        let file = rustix::fs::openat(lowest(&target, depth, false), "file", flags, Mode::empty()).unwrap();
+        assert_eq!(std::io::read_to_string(fs::File::from(file)).unwrap(), "deep down");
+    }
 }
 
 #[tokio::test]

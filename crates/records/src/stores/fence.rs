@@ -115,23 +115,12 @@ impl Reach<'_> {
         let knows = match known {
             Ok(()) => false,
             Err(Error::Store { error: lifeboat_store::Error::Exists { .. }, .. }) => true,
-            Err(error) if is_unknown(&error) => false,
+            Err(Error::Store { error: lifeboat_store::Error::Lacking { .. }, .. }) => false,
             Err(error) => return Err(error),
         };
         if !knows && self.settings.conditions == Conditions::Required {
             return Err(Error::Unconditional { store: self.name.to_owned() });
         }
         Ok(knows)
-    }
-}
-
-/// Whether a server says that it does not know conditional writes.
-fn is_unknown(error: &Error) -> bool {
-    let Error::Store { error, .. } = error else { return false };
-    match error {
-        lifeboat_store::Error::Strange { detail, .. } | lifeboat_store::Error::Unreachable { detail, .. } => {
-            detail.contains("NotImplemented") || detail.contains("501 Not Implemented")
-        }
-        _ => false,
     }
 }

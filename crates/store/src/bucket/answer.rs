@@ -28,6 +28,7 @@ pub(super) fn judge(store: &str, doing: &str, key: &str, status: StatusCode, cod
         (_, "QuotaExceeded" | "XMinioStorageFull" | "XMinioAdminBucketQuotaExceeded") | (507, _) => {
             Final(Error::Full { store: store_name(), detail: detail() })
         }
+        (501, _) | (_, "NotImplemented") => Final(Error::Lacking { store: store_name(), detail: detail() }),
         (500..600, _) | (409, "ConditionalRequestConflict" | "OperationAborted") => {
             Again(Error::Unreachable { store: store_name(), detail: detail() })
         }
@@ -104,6 +105,8 @@ mod tests {
         check(429, "", "Again(Slow");
         check(500, "InternalError", "Again(Unreachable");
         check(502, "", "Again(Unreachable");
+        check(501, "", "Final(Lacking");
+        check(501, "NotImplemented", "Final(Lacking");
         check(507, "", "Final(Full");
         check(400, "QuotaExceeded", "Final(Full");
         check(301, "PermanentRedirect", "Final(Invalid");

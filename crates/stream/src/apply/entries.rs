@@ -19,7 +19,8 @@ use crate::error::errno;
 use crate::index::Meta;
 use crate::tree::walk::OWN_NAMES;
 use crate::wire::record::{From, Special};
-use crate::{Error, beneath, blocks};
+use crate::{Error, blocks};
+use lifeboat_beneath as beneath;
 
 /// A directory that is applied to.
 pub(super) struct Tree {

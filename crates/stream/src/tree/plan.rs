@@ -223,7 +223,7 @@ impl Plan {
         let made = (0..new.len()).filter(|number| self.old[*number].is_none()).map(|number| &new[number]);
         let removed = gone.iter().chain(self.stash.iter().map(|(at, _)| at)).map(|at| &old[*at]);
         for entry in made.chain(removed).filter(|entry| !entry.path.0.is_empty()) {
-            let folder = crate::beneath::split(&entry.path.0).0;
+            let folder = lifeboat_beneath::split(&entry.path.0).0;
             self.touched.extend(folders.get(folder));
         }
         if !self.stash.is_empty() {

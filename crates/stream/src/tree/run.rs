@@ -11,12 +11,13 @@ use rustix::io::Errno;
 use super::Trust;
 use super::plan::{Base, Plan};
 use super::walk;
+use crate::Error;
 use crate::attributes::{self, Attributes};
 use crate::blocks::{self, Compare, Hash};
 use crate::index::{Entry, Index, Kind, Table, Writing, block_size};
 use crate::send::sink::Sink;
 use crate::wire::record::{ATTRIBUTE_PIECE, Bytes, From, Record};
-use crate::{Error, beneath};
+use lifeboat_beneath as beneath;
 
 /// A tree that is being sent.
 pub(crate) struct Run<'a> {
