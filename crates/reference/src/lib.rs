@@ -8,7 +8,7 @@
 
 mod binaries;
 mod credentials;
-mod folder;
+pub mod folder;
 pub mod judge;
 mod plane;
 mod process;

@@ -242,8 +242,7 @@ impl Builder {
 
     fn make_folder(&self) -> Result<TempDir, StartError> {
         let parent = self.data.clone().unwrap_or_else(std::env::temp_dir);
-        folder::sweep(&parent);
-        folder::make(&parent).map_err(|source| StartError::Folder { path: parent, source })
+        folder::make(&parent, "reference").map_err(|source| StartError::Folder { path: parent, source })
     }
 }
 

@@ -121,7 +121,7 @@ impl Agent {
         let senders = wake_senders(senders, &kinds);
         let receivers = wake_receivers(receivers, &kinds);
         let gone = Arc::new(Notify::new());
-        let sweeper = Sweeper { ground, jobs: sends, memory, gone: gone.clone() };
+        let sweeper = Sweeper { ground, jobs: sends, memory, listed: engine.listed(), gone: gone.clone() };
         let (one, other) = (gone.clone(), gone.clone());
         kinds.sources.listen(move |change: &Change<ReplicationSource>| {
             if change.new.is_none() {

@@ -12,12 +12,12 @@ use crate::source::failure::Failure;
 use crate::source::world::{CUT_PREFIX, cut_name};
 use crate::words::Words as _;
 use lifeboat_api::volsync::ReplicationDestination;
+use lifeboat_engine::Listed;
 use lifeboat_node::Look;
 use lifeboat_node::provision::words::csi_of;
 use lifeboat_stream::Sent;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::Notify;
 
 /// How the mounts of receivers begin.
@@ -34,20 +34,15 @@ pub(crate) struct Sweeper {
     pub(crate) ground: Ground,
     pub(crate) jobs: Jobs<Sent, Failure>,
     pub(crate) memory: Memory,
+    pub(crate) listed: Listed,
     pub(crate) gone: Arc<Notify>,
 }
 
 impl Sweeper {
     /// Looks once everything was listed, and again whenever something has gone. Runs for ever.
-    pub(crate) async fn run(self) {
+    pub(crate) async fn run(mut self) {
         // Before the first listing everything looks left behind.
-        while !(self.ground.kinds.sources.is_synced()
-            && self.ground.kinds.destinations.is_synced()
-            && self.ground.kinds.logical.is_synced()
-            && self.ground.kinds.volumes.is_synced())
-        {
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
+        self.listed.wait().await;
         loop {
             if let Err(error) = self.sweep().await {
                 tracing::warn!(%error, "what a former sender left cannot be cleared away yet");

@@ -91,3 +91,15 @@ pub fn pod(namespace: &str, name: &str, claims: &[&str]) -> Pod {
         PodSpec { containers: vec![container], volumes: Some(volumes.collect()), ..PodSpec::default() };
     Pod { metadata: named_in(namespace, name), spec: Some(spec), ..Pod::default() }
 }
+
+/// Bytes that do not pack, the same for the same seed.
+pub fn noise(seed: u64, length: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let step = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 24) as u8
+    };
+    std::iter::repeat_with(step).take(length).collect()
+}

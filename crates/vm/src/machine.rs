@@ -17,7 +17,7 @@ use crate::kit::Kit;
 use crate::link::{LAST_WORDS, Link, tail};
 use crate::program::{Output, Running};
 use crate::wire::{Answer, Request};
-use crate::{Error, cargo, folder, qemu, volatile};
+use crate::{Error, cargo, qemu, volatile};
 
 /// How often it is looked whether the emulator has connected.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -52,7 +52,9 @@ impl Machine {
 
     pub(crate) fn start(spec: Builder) -> Result<Self, Error> {
         let kit = Kit::in_cache()?;
-        let folder = folder::make()?;
+        let parent = std::env::temp_dir();
+        let folder = lifeboat_reference::folder::make(&parent, "vm")
+            .map_err(Error::file("making a folder in", &parent))?;
         let mut disks = Vec::new();
         for (number, size) in spec.disks.iter().enumerate() {
             let path = folder.path().join(format!("disk{number}"));

@@ -117,11 +117,11 @@ impl Roles {
                     yours: here.volume.note(annotations::MIRROR_PEER).map(str::to_owned),
                     from: ground.advertise,
                 };
-                ground.jobs.start(uid, of, Box::pin(line.ask(ask)));
+                ground.jobs.start(uid, of.to_owned(), Box::pin(line.ask(ask)));
             }
             Effect::Meet => {
                 let offer = self.offer(replication, &here)?;
-                ground.jobs.start(uid, MEET, Box::pin(line.meet(offer)));
+                ground.jobs.start(uid, MEET.to_owned(), Box::pin(line.meet(offer)));
             }
             _ => {
                 let offer = self.offer(replication, &here)?;
@@ -134,7 +134,7 @@ impl Roles {
                 let bytes_per_second = ground.config.bytes_per_second;
                 let (of, image) = (sending(&cut.image.generation), cut.image);
                 let parcel = Parcel { image, content, index, bytes_per_second };
-                ground.jobs.start(uid, &of, Box::pin(line.send(offer, parcel)));
+                ground.jobs.start(uid, of, Box::pin(line.send(offer, parcel)));
             }
         }
         Ok(())

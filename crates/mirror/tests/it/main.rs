@@ -3,6 +3,7 @@
 
 mod crash;
 mod mortal;
+mod on_lvm;
 mod rules;
 mod side;
 mod stories;

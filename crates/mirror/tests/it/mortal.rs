@@ -1,16 +1,10 @@
 //! A process that dies: before or after one of its changes of the disks and writes to the API server.
 
 use crate::watch::Watch;
-use async_trait::async_trait;
 use lifeboat_apiserver::fault::{Asked, Faults, RequestFault};
-use lifeboat_lvm::{Capacity, Change, Create, DeviceClass, Error, Lvm, Snapped, Snapshot, Volume};
-use lifeboat_node::{CopyCare, Filesystems, Purpose};
 use parking_lot::Mutex;
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::sync::watch;
 
 /// On which side of an effect a process dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,89 +84,18 @@ impl Faults for Fate {
     }
 }
 
-/// A back end whose caller can die at every change.
-pub struct Mortal {
-    pub inner: Arc<dyn Lvm>,
-    pub fate: Fate,
-}
-
-impl Mortal {
-    async fn effect<R>(&self, what: String, work: impl Future<Output = R>) -> R {
+impl lifeboat_mortal::Fate for Fate {
+    async fn change<T: Send>(&self, verb: &str, name: &str, work: impl Future<Output = T> + Send) -> T {
         // Whoever has died does not go on.
-        if self.fate.is_dead() {
+        if self.is_dead() {
             return std::future::pending().await;
         }
-        let number = self.fate.begins(what);
-        if self.fate.dies(number, Moment::Before) {
+        let number = self.begins(format!("{verb} {name}"));
+        if self.dies(number, Moment::Before) {
             return std::future::pending().await;
         }
         let done = work.await;
-        self.fate.watch.look();
-        if self.fate.dies(number, Moment::After) { std::future::pending().await } else { done }
-    }
-}
-
-#[async_trait]
-impl Lvm for Mortal {
-    async fn classes(&self) -> Result<Vec<DeviceClass>, Error> {
-        self.inner.classes().await
-    }
-    async fn volumes(&self, class: &str) -> Result<Vec<Volume>, Error> {
-        self.inner.volumes(class).await
-    }
-    async fn capacity(&self, class: &str) -> Result<Capacity, Error> {
-        self.inner.capacity(class).await
-    }
-    async fn create(&self, wanted: Create) -> Result<Volume, Error> {
-        self.effect(format!("create {}", wanted.name), self.inner.create(wanted)).await
-    }
-    async fn snapshot(&self, wanted: Snapshot) -> Result<Snapped, Error> {
-        self.effect(format!("snapshot {}", wanted.name), self.inner.snapshot(wanted)).await
-    }
-    async fn resize(&self, class: &str, name: &str, size: u64) -> Result<u64, Error> {
-        self.effect(format!("resize {name}"), self.inner.resize(class, name, size)).await
-    }
-    async fn rename(&self, class: &str, from: &str, to: &str) -> Result<(), Error> {
-        self.effect(format!("rename {from}"), self.inner.rename(class, from, to)).await
-    }
-    async fn retag(
-        &self,
-        class: &str,
-        name: &str,
-        add: &BTreeSet<String>,
-        remove: &BTreeSet<String>,
-    ) -> Result<(), Error> {
-        self.effect(format!("retag {name}"), self.inner.retag(class, name, add, remove)).await
-    }
-    async fn remove(&self, class: &str, name: &str) -> Result<(), Error> {
-        self.effect(format!("remove {name}"), self.inner.remove(class, name)).await
-    }
-    fn changes(&self) -> watch::Receiver<Change> {
-        self.inner.changes()
-    }
-}
-
-/// Directories need no mounts; one that is asked for is a mistake of the rules.
-pub struct NoMounts;
-
-#[async_trait]
-impl Filesystems for NoMounts {
-    async fn mount(&self, device: &Path, _: &Path, _: Purpose) -> Result<(), Error> {
-        panic!("a directory is mounted: {}", device.display());
-    }
-    async fn unmount(&self, at: &Path) -> Result<(), Error> {
-        panic!("a directory is unmounted: {}", at.display());
-    }
-    async fn mounted_under(&self, _: &Path) -> Result<Vec<PathBuf>, Error> {
-        Ok(Vec::new())
-    }
-    async fn care(&self, _: &Path) -> Result<CopyCare, Error> {
-        Ok(CopyCare::Nothing)
-    }
-    async fn freeze(&self, at: &Path) -> Result<(), Error> {
-        panic!("a directory is frozen: {}", at.display());
-    }
-    async fn thaw(&self, at: &Path) -> Result<(), Error> {
-        panic!("a directory is thawed: {}", at.display());
+        self.watch.look();
+        if self.dies(number, Moment::After) { std::future::pending().await } else { done }
     }
 }

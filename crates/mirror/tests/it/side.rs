@@ -1,6 +1,6 @@
 //! One of two clusters: an API server, a node with a folder for disks, its agent and its mirror.
 
-use crate::mortal::{Fate, Mortal, NoMounts};
+use crate::mortal::Fate;
 use crate::watch::Watch;
 use k8s_openapi::api::core::v1::{
     CSIPersistentVolumeSource, ObjectReference, PersistentVolume, PersistentVolumeClaim, Secret,
@@ -14,9 +14,10 @@ use lifeboat_api::topolvm::LogicalVolume;
 use lifeboat_engine::{Clock, Settings};
 use lifeboat_lvm::{Directories, DirectoryClass, Lvm};
 use lifeboat_mirror::{Config, Parts};
+use lifeboat_mortal::{Mortal, NoMounts};
 use lifeboat_mover::Rustic;
 use lifeboat_node::volume::agent;
-use lifeboat_testbed::{Cluster, NotYet, Task, fixtures};
+use lifeboat_testbed::{Cluster, Task, fixtures};
 use parking_lot::Mutex;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +43,8 @@ pub struct Side {
     pub fate: Arc<Mutex<Fate>>,
     /// Who looks at its disks, after every change of theirs.
     pub watch: Arc<Watch>,
+    /// Volumes of LVM, in place of folders.
+    lvm: Option<Arc<dyn Lvm>>,
 }
 
 impl Side {
@@ -64,7 +67,18 @@ impl Side {
             tasks: Arc::default(),
             fate: Arc::default(),
             watch,
+            lvm: None,
         }
+    }
+
+    /// The same, with volumes of LVM.
+    pub fn with_lvm(self, lvm: Arc<dyn Lvm>) -> Self {
+        Self { lvm: Some(lvm), watch: Arc::default(), ..self }
+    }
+
+    /// Its volumes of LVM.
+    pub fn storage(&self) -> &Arc<dyn Lvm> {
+        self.lvm.as_ref().unwrap()
     }
 
     /// The same, with one who looks at the disks of both.
@@ -88,10 +102,13 @@ impl Side {
 
     /// What its processes are, until they end.
     pub async fn run(self, client: kube::Client, clock: Clock, fate: Fate) {
-        std::fs::create_dir_all(self.disks()).unwrap();
-        let class = DirectoryClass::new("dir", self.disks()).default_class();
-        let inner: Arc<dyn Lvm> = Arc::new(Directories::new(vec![class]).unwrap());
-        let lvm: Arc<dyn Lvm> = Arc::new(Mortal { inner, fate });
+        let inner: Arc<dyn Lvm> = self.lvm.clone().unwrap_or_else(|| {
+            std::fs::create_dir_all(self.disks()).unwrap();
+            let class = DirectoryClass::new("dir", self.disks()).default_class();
+            Arc::new(Directories::new(vec![class]).unwrap())
+        });
+        let lvm: Arc<dyn Lvm> = Arc::new(Mortal { lvm: inner, fate });
+        // The mirror mounts nothing, whatever its volumes are.
         let parts = lifeboat_node::volume::Parts {
             lvm: lvm.clone(),
             mover: Arc::new(Rustic::new()),
@@ -179,14 +196,9 @@ impl Side {
     /// Waits until an object is as wanted; it may be wanted gone.
     pub async fn wait<K>(&self, api: &Api<K>, name: &str, wanted: impl Fn(Option<&K>) -> bool) -> Option<K>
     where
-        K: Clone + serde::de::DeserializeOwned + serde::Serialize + std::fmt::Debug,
+        K: kube::Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
     {
-        let look = || async {
-            let found = api.get_opt(name).await?;
-            let told = || serde_json::to_value(&found).unwrap()["status"].to_string();
-            if wanted(found.as_ref()) { Ok(found) } else { Err(NotYet(format!("{name}: {}", told()))) }
-        };
-        self.cluster.eventually(name, look).await
+        self.cluster.until(api, name, wanted).await
     }
 
     pub fn logical(&self) -> Api<LogicalVolume> {
@@ -199,11 +211,17 @@ impl Side {
 
     /// Makes an empty volume as provisioning would, and gives its id.
     pub async fn make(&self, name: &str) -> String {
+        self.make_of(name, None, "64Mi").await
+    }
+
+    /// The same, of a device class and a size.
+    pub async fn make_of(&self, name: &str, class: Option<&str>, size: &str) -> String {
         let mut volume = LogicalVolume::default();
         volume.metadata.name = Some(name.to_owned());
         volume.spec.name = name.to_owned();
         volume.spec.node_name = self.node();
-        volume.spec.size = Quantity("64Mi".into());
+        volume.spec.size = Quantity(size.to_owned());
+        volume.spec.device_class = class.map(str::to_owned);
         let made = self.logical().create(&PostParams::default(), &volume).await.unwrap();
         let is_made = |volume: Option<&LogicalVolume>| {
             volume.and_then(|volume| volume.status.as_ref()?.volume_id.clone()).is_some()
@@ -318,12 +336,26 @@ impl Side {
 
     /// The content of a copy: its files by name.
     pub fn content(&self, name: &str) -> BTreeMap<String, String> {
-        let entries = std::fs::read_dir(self.files(name)).unwrap().flatten();
+        self.glimpse(name).unwrap()
+    }
+
+    /// The same, where it is there at this moment.
+    pub fn glimpse(&self, name: &str) -> Option<BTreeMap<String, String>> {
+        let entries = std::fs::read_dir(self.files(name)).ok()?.flatten();
         let read = |entry: std::fs::DirEntry| {
             let name = entry.file_name().to_string_lossy().into_owned();
-            (name, std::fs::read_to_string(entry.path()).unwrap())
+            Some((name, std::fs::read_to_string(entry.path()).ok()?))
         };
         entries.map(read).collect()
+    }
+
+    /// The content of the replica of a volume. While a whole copy takes the place of the one before, it is waited for.
+    pub async fn replica(&self, uid: &str) -> BTreeMap<String, String> {
+        let look = || async {
+            let found = self.glimpse(&format!("replica-{uid}"));
+            found.ok_or_else(|| lifeboat_testbed::NotYet(format!("{:?}", self.volumes())))
+        };
+        self.cluster.eventually("a replica is there", look).await
     }
 
     pub fn now(&self) -> jiff::Timestamp {

@@ -69,7 +69,7 @@ async fn a_lost_primary_is_replaced_by_the_last_complete_copy_and_takes_the_peer
     east.start().await;
     east.wish("data", "secondary", true).await;
     east.secondary("data").await;
-    assert_eq!(east.content(&format!("replica-{uid}")), west.content(&peer));
+    assert_eq!(east.replica(&uid).await, west.content(&peer));
     let kept = format!("diverged-{uid}");
     east.cluster
         .eventually("the diverged copy goes", || async {
@@ -225,17 +225,15 @@ async fn who_is_fenced_gets_no_byte_in_until_it_is_let_in_again() {
         conditions.iter().any(|it| it.type_ == "Replicating" && it.message.contains("NetworkFence"))
     };
     east.says("data", |one, _| cut_off(one)).await;
-    assert_eq!(west.content(&format!("replica-{peer}"))["ledger"], "one");
+    assert_eq!(west.replica(&peer).await["ledger"], "one");
     let lift = Patch::Merge(json!({ "spec": { "fenceState": "Unfenced" } }));
     fences.patch("network-fence-east", &PatchParams::default(), &lift).await.unwrap();
     west.wait(&fences, "network-fence-east", answered("unfencing operation successful")).await;
     west.cluster
         .eventually("what was written behind the fence", || async {
-            let replica = format!("replica-{peer}");
-            match west.volumes().contains(&replica) && west.content(&replica)["ledger"] == "behind the fence"
-            {
-                true => Ok(()),
-                false => Err(lifeboat_testbed::NotYet(format!("{:?}", west.volumes()))),
+            match west.replica(&peer).await["ledger"].as_str() {
+                "behind the fence" => Ok(()),
+                other => Err(lifeboat_testbed::NotYet(other.to_owned())),
             }
         })
         .await;
@@ -252,11 +250,8 @@ async fn the_peers_place_grows_with_the_volume_and_goes_when_it_is_deleted() {
     let since = east.now();
     east.synced("data", since).await;
     east.delete("data").await;
-    assert!(
-        west.volumes().contains(&format!("replica-{peer}")),
-        "the peer's copy stays: {:?}",
-        west.volumes()
-    );
+    // The peer's copy stays.
+    west.replica(&peer).await;
     west.logical().delete(&name, &DeleteParams::default()).await.unwrap();
     west.wait(&west.logical(), &name, |place| place.is_none()).await;
     assert_eq!(west.volumes(), [].into());

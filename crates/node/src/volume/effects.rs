@@ -5,7 +5,7 @@ use crate::mounts::{CopyCare, Purpose};
 use crate::volume::decide::{VolumeDecision, VolumeEffect, backup_tag, decide, mode};
 use crate::volume::move_bytes::{self, Move};
 use crate::volume::status::{VolumeWhy, reference};
-use crate::volume::view::{Refused, Volumes};
+use crate::volume::view::{Copying, Refused, Volumes};
 use crate::volume::words::VolumeWords;
 use crate::volume::world::{World, staging_name};
 use jiff::Timestamp;
@@ -225,7 +225,7 @@ impl Volumes {
             node: self.node.clone(),
         };
         let (progress, seen) = tokio::sync::watch::channel(lifeboat_mover::Progress::default());
-        self.jobs.start(volume.uid(), operation, seen, Box::pin(work.run(progress)));
+        self.jobs.start(volume.uid(), Copying { operation, progress: seen }, Box::pin(work.run(progress)));
         Ok(())
     }
 }
@@ -280,7 +280,7 @@ impl Controller for Volumes {
             }
             VolumeEffect::Start { operation } => self.start(&volume, operation),
             VolumeEffect::Stop => {
-                self.jobs.drop_job(uid);
+                self.jobs.end(uid).await;
                 Ok(())
             }
             VolumeEffect::Publish => {
@@ -313,5 +313,6 @@ impl Controller for Volumes {
 
     fn forget(&self, key: &ObjectKey) {
         self.refused.lock().remove(key);
+        self.gone.notify_one();
     }
 }

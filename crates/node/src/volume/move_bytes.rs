@@ -1,8 +1,8 @@
 //! The work of one backup or restore, from reading the credentials to the checked result.
 
-use crate::jobs::Moved;
 use crate::stores;
 use crate::volume::words::VolumeWords;
+use crate::volume::world::Moved;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use lifeboat_api::annotations;

@@ -1,22 +1,29 @@
 //! Puts the controller of a node's volumes on an engine, with what runs beside it.
 
 use crate::disks::Disks;
-use crate::jobs::{Jobs, Worker};
+use crate::jobs::Worker;
 use crate::mounts::{Filesystems, Mounts};
-use crate::volume::view::Volumes;
+use crate::volume::view::{Copying, Jobs, Volumes};
 use crate::volume::words::VolumeWords;
+use crate::volume::world::Moved;
 use k8s_openapi::api::core::v1::PersistentVolume;
 use lifeboat_api::snapshot::{VolumeSnapshotClass, VolumeSnapshotContent};
 use lifeboat_api::topolvm::{LogicalVolume, SnapshotBackupStorage};
-use lifeboat_engine::{Change, Clock, Engine, Index, ObjectKey, Objects, Selection, Settings, Wiring};
+use lifeboat_engine::{
+    Change, Clock, Engine, Index, Listed, ObjectKey, Objects, Selection, Settings, Wiring,
+};
 use lifeboat_lvm::Lvm;
 use lifeboat_mover::Mover;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// The name that events and writes carry.
 pub const NAME: &str = "lifeboat-node";
+
+/// When a mount that could not be released is tried again: what was copying from it may take a moment to stop.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// What the agent of a node is told.
 #[derive(Debug, Clone)]
@@ -48,8 +55,8 @@ pub struct Parts {
 pub struct Agent {
     engine: Engine,
     disks: Disks,
-    worker: Worker,
-    mounts: Mounts,
+    worker: Worker<Copying, Moved, lifeboat_mover::Error>,
+    strays: Strays,
     wiring: Wiring<ObjectKey>,
     volumes: Objects<LogicalVolume>,
     by_uid: Index<String, LogicalVolume>,
@@ -68,6 +75,21 @@ pub fn agent(client: kube::Client, clock: Clock, settings: Settings, parts: Part
     let disks = Disks::new(parts.lvm);
     let (jobs, worker) = Jobs::new(config.jobs_at_once, clock);
     let mounts = Mounts::new(parts.filesystems, config.mounts);
+    let gone = Arc::new(Notify::new());
+    let replaced = gone.clone();
+    volumes.listen(move |change: &Change<LogicalVolume>| {
+        let old = change.old.as_ref().map(|volume| volume.uid());
+        if old.is_some() && old != change.new.as_ref().map(|volume| volume.uid()) {
+            replaced.notify_one();
+        }
+    });
+    let strays = Strays {
+        jobs: jobs.clone(),
+        mounts: mounts.clone(),
+        by_uid: by_uid.clone(),
+        listed: engine.listed(),
+        gone: gone.clone(),
+    };
     let controller = Volumes {
         node: config.node.clone(),
         process: config.process,
@@ -81,13 +103,14 @@ pub fn agent(client: kube::Client, clock: Clock, settings: Settings, parts: Part
         client,
         disks: disks.clone(),
         jobs,
-        mounts: mounts.clone(),
+        mounts,
         mover: parts.mover,
         refused: parking_lot::Mutex::default(),
+        gone,
     };
     let wiring = engine.controller(controller);
     let wiring = wake(wiring, &volumes, &persistent, &contents, &storages);
-    Agent { engine, disks, worker, mounts, wiring, volumes, by_uid, node: config.node }
+    Agent { engine, disks, worker, strays, wiring, volumes, by_uid, node: config.node }
 }
 
 fn wake(
@@ -138,8 +161,8 @@ impl Agent {
 
     /// Runs until told to stop.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
-        let Self { engine, disks, worker, mounts, wiring, volumes, by_uid, node } = self;
-        if let Err(error) = mounts.learn().await {
+        let Self { engine, disks, worker, strays, wiring, volumes, by_uid, node } = self;
+        if let Err(error) = strays.mounts.learn().await {
             tracing::warn!(%error, "what an earlier process left mounted is not known");
         }
         let wake = |uid: &str| {
@@ -157,30 +180,51 @@ impl Agent {
             });
             waiting.for_each(|volume| wiring.wake(ObjectKey::of(&*volume)));
         };
-        let strays = release_strays(&mounts, &volumes, &by_uid);
         tokio::select! {
             () = engine.run(stop) => {}
-            () = strays => {}
+            () = strays.end() => {}
             () = disks.follow(wake) => {}
             () = worker.run(ended) => {}
         }
     }
 }
 
-/// Mounts whose object is gone are nobody's: no decision would release them.
-async fn release_strays(
-    mounts: &Mounts,
-    volumes: &Objects<LogicalVolume>,
-    by_uid: &Index<String, LogicalVolume>,
-) {
-    // Before the first listing every mount looks like a stray.
-    while !volumes.is_synced() {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-    for uid in mounts.strays(|uid| by_uid.first(&uid.to_owned()).is_some()) {
-        if let Err(error) = mounts.unmount(&uid).await {
-            tracing::warn!(%error, uid, "a mount that an earlier process left cannot be released");
+/// Jobs and mounts whose object is gone are nobody's: no decision would end them.
+struct Strays {
+    jobs: Jobs,
+    mounts: Mounts,
+    by_uid: Index<String, LogicalVolume>,
+    listed: Listed,
+    gone: Arc<Notify>,
+}
+
+impl Strays {
+    /// Ends them once everything was listed, and again whenever an object has gone. Runs for ever.
+    async fn end(mut self) {
+        // Before the first listing everything looks like a stray.
+        self.listed.wait().await;
+        loop {
+            if self.end_all().await {
+                self.gone.notified().await;
+            } else {
+                tokio::time::sleep(AGAIN).await;
+            }
         }
     }
-    std::future::pending::<()>().await;
+
+    /// Whether nothing is left. What cannot be released holds up no other.
+    async fn end_all(&self) -> bool {
+        let has_object = |uid: &str| self.by_uid.first(&uid.to_owned()).is_some();
+        for uid in self.jobs.strays(has_object) {
+            self.jobs.end(&uid).await;
+        }
+        let mut all = true;
+        for uid in self.mounts.strays(has_object) {
+            if let Err(error) = self.mounts.unmount(&uid).await {
+                tracing::warn!(%error, uid, "a mount for a volume that is gone cannot be released yet");
+                all = false;
+            }
+        }
+        all
+    }
 }

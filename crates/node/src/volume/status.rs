@@ -1,8 +1,7 @@
 //! What people are told of a LogicalVolume: its size, the failure if there is one, and how far its backup or restore is.
 
-use crate::jobs::Moved;
 use crate::volume::words::VolumeWords;
-use crate::volume::world::World;
+use crate::volume::world::{Moved, World};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

@@ -2,20 +2,31 @@
 
 use crate::disks::Disks;
 use crate::handle::Handle;
-use crate::jobs::Jobs;
+use crate::jobs;
 use crate::mounts::Mounts;
 use crate::volume::words::VolumeWords;
-use crate::volume::world::{Disk, Source, Storage, StorageRef, World};
+use crate::volume::world::{Disk, JobView, Moved, Source, Storage, StorageRef, World};
 use k8s_openapi::api::core::v1::PersistentVolume;
 use lifeboat_api::annotations::{self, parameters};
 use lifeboat_api::snapshot::{VolumeSnapshotClass, VolumeSnapshotContent};
-use lifeboat_api::topolvm::{LogicalVolume, SnapshotBackupStorage};
+use lifeboat_api::topolvm::{LogicalVolume, SnapshotBackupStorage, SnapshotOperation};
 use lifeboat_engine::{Index, ObjectKey, Objects, Trouble};
 use lifeboat_lvm::{Access, Error, Volume};
-use lifeboat_mover::Mover;
+use lifeboat_mover::{Mover, Progress};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tokio::sync::{Notify, watch};
+
+/// What a job is about, and how far it is.
+#[derive(Clone)]
+pub(super) struct Copying {
+    pub(super) operation: SnapshotOperation,
+    pub(super) progress: watch::Receiver<Progress>,
+}
+
+/// Backups and restores under way.
+pub(super) type Jobs = jobs::Jobs<Copying, Moved, lifeboat_mover::Error>;
 
 /// The controller of this node's LogicalVolumes.
 pub struct Volumes {
@@ -34,6 +45,8 @@ pub struct Volumes {
     pub(super) mounts: Mounts,
     pub(super) mover: Arc<dyn Mover>,
     pub(super) refused: Mutex<BTreeMap<ObjectKey, Refused>>,
+    /// Told when an object is gone; what this process still does for it is ended then.
+    pub(super) gone: Arc<Notify>,
 }
 
 /// What the back end refused for good, and for which wish.
@@ -64,7 +77,11 @@ impl Volumes {
             persistent_volume: self.persistent.get(&ObjectKey::cluster_wide(&*volume.spec.name)).is_some(),
             files: self.is_files(&volume, found),
             mount: self.mounts.of(uid),
-            job: self.jobs.of(uid),
+            job: self.jobs.of(uid).map(|job| JobView {
+                operation: job.of.operation,
+                progress: *job.of.progress.borrow(),
+                outcome: job.outcome,
+            }),
             room: self.jobs.has_room(),
             refused: refused
                 .filter(|refused| refused.uid == uid && refused.generation == volume.metadata.generation)

@@ -1,10 +1,11 @@
 //! Observe: what a decision about one LogicalVolume needs, read from caches.
 
 use crate::disks::Look;
-use crate::jobs::JobView;
-use lifeboat_api::topolvm::LogicalVolume;
+use jiff::Timestamp;
+use lifeboat_api::topolvm::{LogicalVolume, SnapshotOperation};
 use lifeboat_engine::Trouble;
 use lifeboat_lvm::Volume;
+use lifeboat_mover::{Progress, Snapshot};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -39,6 +40,26 @@ pub struct World {
     pub refused: Option<lifeboat_lvm::Error>,
     /// What failed last.
     pub trouble: Option<Trouble>,
+}
+
+/// How far a backup or a restore is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobView {
+    /// Which of them it is.
+    pub operation: SnapshotOperation,
+    /// How far it is.
+    pub progress: Progress,
+    /// What came of it and when, once it has ended.
+    pub outcome: Option<(Timestamp, Result<Moved, lifeboat_mover::Error>)>,
+}
+
+/// What a backup or a restore has done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Moved {
+    /// The snapshot in the repository.
+    pub snapshot: Snapshot,
+    /// Where the repository is, without secrets.
+    pub repository: String,
 }
 
 /// What is on disk under the names of an object.

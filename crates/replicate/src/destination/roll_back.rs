@@ -112,7 +112,7 @@ impl Receivers {
         self.remember(&here.uid, Staging::unknown(count))?;
         let folder = self.memory.folder(&here.uid).join("back");
         let back = Back { image, volume, key, folder, timing: ground.config.timing, now: ground.clock.now() };
-        self.jobs.start(receiver.uid(), &name, Box::pin(back.run()));
+        self.jobs.start(receiver.uid(), name, Box::pin(back.run()));
         Ok(())
     }
 

@@ -138,7 +138,7 @@ impl Senders {
             bytes_per_second: ground.config.bytes_per_second,
             timing: ground.config.timing,
         };
-        self.jobs.start(source.uid(), &generation, Box::pin(copy.run()));
+        self.jobs.start(source.uid(), generation, Box::pin(copy.run()));
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! A death of the mover at every effect: of the API server's writes and of the disks' changes, on the side that sends and on the side that
 //! receives, which are one process here.
 
-use crate::mortal::{Mortal, Watch};
+use crate::mortal::{Watch, Watched};
 use crate::site::*;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
@@ -11,6 +11,7 @@ use lifeboat_api::snapshot::{VolumeSnapshot, VolumeSnapshotContent};
 use lifeboat_api::volsync::{ReplicationDestination, ReplicationSource};
 use lifeboat_engine::Settings;
 use lifeboat_lvm::Lvm;
+use lifeboat_mortal::{Mortal, NoMounts};
 use lifeboat_replicate::{Clusters, Config, Parts, controller};
 use lifeboat_stream::Timing;
 use lifeboat_testbed::{Cluster, CrashStory, Kind, Process, Scene, Task};
@@ -47,7 +48,10 @@ async fn run(process: Process<Ground>) {
     };
     let clients = vec![process.client.clone()];
     let parts = Parts {
-        lvm: Arc::new(Mortal { lvm, points: process.points, watch: process.world.watch.clone() }),
+        lvm: Arc::new(Mortal {
+            lvm,
+            fate: Watched { points: process.points, watch: process.world.watch.clone() },
+        }),
         filesystems: Arc::new(NoMounts),
         resolve: Arc::new(Clusters { clients, home: None }),
     };

@@ -1,16 +1,14 @@
-//! Disks whose user can die at every change, and somebody who looks at them after each.
+//! A process that can die at every change of its disks, and somebody who looks at them after each.
 
 use crate::site::{Tree, glimpse, tree};
-use async_trait::async_trait;
 use jiff::Timestamp;
-use lifeboat_lvm::{Capacity, Change, Create, DeviceClass, Error, Lvm, Snapped, Snapshot, Volume};
+use lifeboat_mortal::Fate;
 use lifeboat_testbed::{CrashPoints, Kind};
 use parking_lot::Mutex;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::sync::watch;
 
 /// Looks at the folders of a class of directory volumes.
 #[derive(Default)]
@@ -129,68 +127,23 @@ impl Seen {
     }
 }
 
-/// Disks whose user can die at every change.
-pub struct Mortal {
-    pub lvm: Arc<dyn Lvm>,
+/// A process that can die at every change of its disks, and is watched at it.
+pub struct Watched {
     pub points: CrashPoints,
     pub watch: Arc<Watch>,
 }
 
-impl Mortal {
-    async fn effect<R>(&self, what: &str, work: impl Future<Output = R>) -> R {
+impl Fate for Watched {
+    async fn change<T: Send>(&self, verb: &str, _name: &str, work: impl Future<Output = T> + Send) -> T {
         let looked = async {
             let done = work.await;
             self.watch.look();
             done
         };
-        match self.points.effect(Kind::Lvm, what.to_owned(), looked).await {
+        match self.points.effect(Kind::Lvm, verb, looked).await {
             Ok(done) => done,
-            // Whoever has died does not go on.
             Err(_) => std::future::pending().await,
         }
-    }
-}
-
-#[async_trait]
-impl Lvm for Mortal {
-    async fn classes(&self) -> Result<Vec<DeviceClass>, Error> {
-        self.lvm.classes().await
-    }
-    async fn volumes(&self, class: &str) -> Result<Vec<Volume>, Error> {
-        self.lvm.volumes(class).await
-    }
-    async fn capacity(&self, class: &str) -> Result<Capacity, Error> {
-        self.lvm.capacity(class).await
-    }
-    async fn create(&self, wanted: Create) -> Result<Volume, Error> {
-        self.effect("create", self.lvm.create(wanted)).await
-    }
-    async fn snapshot(&self, wanted: Snapshot) -> Result<Snapped, Error> {
-        self.effect("snapshot", self.lvm.snapshot(wanted)).await
-    }
-    async fn resize(&self, class: &str, name: &str, size: u64) -> Result<u64, Error> {
-        self.effect("resize", self.lvm.resize(class, name, size)).await
-    }
-    async fn rename(&self, class: &str, from: &str, to: &str) -> Result<(), Error> {
-        self.effect("rename", self.lvm.rename(class, from, to)).await
-    }
-    async fn exchange(&self, class: &str, one: &str, other: &str) -> Result<(), Error> {
-        self.effect("exchange", self.lvm.exchange(class, one, other)).await
-    }
-    async fn retag(
-        &self,
-        class: &str,
-        name: &str,
-        add: &BTreeSet<String>,
-        remove: &BTreeSet<String>,
-    ) -> Result<(), Error> {
-        self.effect("retag", self.lvm.retag(class, name, add, remove)).await
-    }
-    async fn remove(&self, class: &str, name: &str) -> Result<(), Error> {
-        self.effect("remove", self.lvm.remove(class, name)).await
-    }
-    fn changes(&self) -> watch::Receiver<Change> {
-        self.lvm.changes()
     }
 }
 

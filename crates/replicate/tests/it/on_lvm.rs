@@ -13,21 +13,12 @@ use lifeboat_node::LocalFilesystems;
 use lifeboat_replicate::Clusters;
 use lifeboat_testbed::Cluster;
 use lifeboat_vm::in_machine;
+use lifeboat_vm::inside::{Mounted, run, scribble};
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use tempfile::TempDir;
-
-#[expect(clippy::disallowed_methods, reason = "a test is the outside: it starts processes")]
-fn run(argv: &[&str]) -> String {
-    let output = Command::new(argv[0]).args(&argv[1..]).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{argv:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
-    text
-}
 
 /// A volume group with a thin pool on a disk, and the classes on it.
 fn disks(group: &str, disk: &str) -> Disks {
@@ -119,48 +110,11 @@ async fn cleared(site: &Site, class: &str, prefix: &str) {
     site.cluster.eventually("nothing is left", look).await;
 }
 
-/// A mounted filesystem; released when it goes.
-struct Mounted(PathBuf);
-
-impl Mounted {
-    fn at(device: &Path, place: &str) -> Self {
-        fs::create_dir_all(place).unwrap();
-        // Copies of an XFS have its identity.
-        let xfs =
-            run(&["blkid", "-p", "-s", "TYPE", "-o", "value", device.to_str().unwrap()]).trim() == "xfs";
-        run(&["mount", "-o", if xfs { "nouuid" } else { "rw" }, device.to_str().unwrap(), place]);
-        Self(place.into())
+fn fill(folder: &Path, files: u64, each: usize) {
+    fs::create_dir_all(folder.join("d")).unwrap();
+    for number in 0..files {
+        fs::write(folder.join(format!("d/f{number}")), noise(number + 1, each)).unwrap();
     }
-
-    fn fresh(device: &Path, filesystem: &str, place: &str) -> Self {
-        run(&[&format!("mkfs.{filesystem}"), "-q", device.to_str().unwrap()]);
-        Self::at(device, place)
-    }
-
-    fn fill(&self, files: u64, each: usize) {
-        fs::create_dir_all(self.0.join("d")).unwrap();
-        for number in 0..files {
-            fs::write(self.0.join(format!("d/f{number}")), noise(number + 1, each)).unwrap();
-        }
-    }
-
-    fn tree(&self) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
-        tree(&self.0)
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        run(&["umount", self.0.to_str().unwrap()]);
-    }
-}
-
-/// Overwrites a part in the middle of a file or device, for good.
-fn scribble(path: &Path, at: u64, bytes: &[u8]) {
-    let mut file = fs::OpenOptions::new().write(true).open(path).unwrap();
-    file.seek(SeekFrom::Start(at)).unwrap();
-    file.write_all(bytes).unwrap();
-    file.sync_all().unwrap();
 }
 
 #[test]
@@ -172,12 +126,12 @@ fn thin_filesystems_are_copied_changed_and_restored_while_they_are_mounted() {
             let (name, class) = (format!("data-{filesystem}"), format!("thin-{filesystem}"));
             let origin = claimed(&east, &name, &class, "Filesystem", size).await;
             let files = Mounted::fresh(&origin, filesystem, &format!("/mnt/east-{filesystem}"));
-            files.fill(20, 400_000);
+            fill(&files, 20, 400_000);
             receives(&west, &name, &class, |tls| tls["capacity"] = json!(size)).await;
             let source = sends(&east, &name, "first").await;
             west.has(&name, external(&source, "generation")).await;
             // One hundredth of eight million bytes.
-            scribble(&files.0.join("d/f7"), 100_000, &noise(99, 80_000));
+            scribble(&files.join("d/f7"), 100_000, &noise(99, 80_000));
             let source = east.copy(&name, "second").await;
             assert!(wire(&source) <= 160_000, "{filesystem}: {} bytes on the wire", wire(&source));
             west.has(&name, external(&source, "generation")).await;
@@ -185,8 +139,8 @@ fn thin_filesystems_are_copied_changed_and_restored_while_they_are_mounted() {
             let held = json!({"metadata": {"finalizers": ["ramendr.openshift.io/pvc-volsync-protection"]}});
             east.merge(&east.claims, &name, held).await;
             east.claims.delete(&name, &DeleteParams::default()).await.unwrap();
-            fs::write(files.0.join("last"), "the last word").unwrap();
-            let whole = files.tree();
+            fs::write(files.join("last"), "the last word").unwrap();
+            let whole = tree(&files);
             drop(files);
             let source = east.copy(&name, "vrg-final-sync").await;
             assert_eq!(external(&source, "echo"), "vrg-final-sync");
@@ -198,7 +152,7 @@ fn thin_filesystems_are_copied_changed_and_restored_while_they_are_mounted() {
                 json!({"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": image});
             create::<PersistentVolumeClaim>(west.claims.clone(), restored).await;
             let landed = Mounted::at(&device(&west, &name).await, &format!("/mnt/west-{filesystem}"));
-            assert!(landed.tree() == whole, "{filesystem}: another tree");
+            assert!(tree(&landed) == whole, "{filesystem}: another tree");
         }
         cleared(&east, "thin", "send-").await;
     });
@@ -230,31 +184,31 @@ fn a_claim_without_a_filesystem_is_received_into_brought_back_and_sent_home() {
         let (east, west) = both().await;
         let origin = claimed(&east, "data", "thin-ext4", "Filesystem", "64Mi").await;
         let files = Mounted::fresh(&origin, "ext4", "/mnt/east");
-        files.fill(5, 400_000);
+        fill(&files, 5, 400_000);
         // As a group makes it: bound, and nobody has ever mounted it.
         let blank = claimed(&west, "data", "thin-ext4", "Filesystem", "64Mi").await;
         receives(&west, "data", "thin-ext4", |tls| tls["destinationPVC"] = json!("data")).await;
         let source = sends(&east, "data", "first").await;
         let receiver = west.has("data", external(&source, "generation")).await;
         let image = receiver.status.unwrap().latest_image.unwrap().name;
-        let whole = files.tree();
+        let whole = tree(&files);
         // Half a copy came after it; the claim goes back to the image, by another volume in its place.
         paused(&west, "data").await;
         let before = run(&["lvs", "--noheadings", "-o", "lv_uuid", blank.to_str().unwrap()]);
         {
             let landed = Mounted::at(&blank, "/mnt/west");
-            assert!(landed.tree() == whole);
-            fs::write(landed.0.join("d/f1"), "half").unwrap();
-            fs::remove_file(landed.0.join("d/f2")).unwrap();
+            assert!(tree(&landed) == whole);
+            fs::write(landed.join("d/f1"), "half").unwrap();
+            fs::remove_file(landed.join("d/f2")).unwrap();
         }
         brought_back(&west, "data", &image).await;
         let back = device(&west, "data").await;
         assert_ne!(run(&["lvs", "--noheadings", "-o", "lv_uuid", back.to_str().unwrap()]), before);
         {
             let landed = Mounted::at(&back, "/mnt/west");
-            assert!(landed.tree() == whole);
+            assert!(tree(&landed) == whole);
             // West is where the application runs now.
-            fs::write(landed.0.join("from-west"), "written after the failover").unwrap();
+            fs::write(landed.join("from-west"), "written after the failover").unwrap();
         }
         let volume = west.volume("data").await;
         cleared(&west, "thin", "back-").await;
@@ -275,8 +229,8 @@ fn a_claim_without_a_filesystem_is_received_into_brought_back_and_sent_home() {
         assert!(wire(&source) < 400_000, "{} bytes on the wire", wire(&source));
         paused(&east, "data").await;
         let home = Mounted::at(&origin, "/mnt/east");
-        assert_eq!(fs::read_to_string(home.0.join("from-west")).unwrap(), "written after the failover");
-        assert_eq!(home.tree().len(), whole.len() + 1);
+        assert_eq!(fs::read_to_string(home.join("from-west")).unwrap(), "written after the failover");
+        assert_eq!(tree(&home).len(), whole.len() + 1);
     });
 }
 
@@ -319,7 +273,7 @@ fn thick_volumes_are_copied_from_a_snapshot_that_lives_as_long_as_the_copy() {
         let (east, west) = both().await;
         let origin = claimed(&east, "data", "thick-ext4", "Filesystem", "64Mi").await;
         let files = Mounted::fresh(&origin, "ext4", "/mnt/east");
-        files.fill(10, 400_000);
+        fill(&files, 10, 400_000);
         receives(&west, "data", "thick-ext4", |tls| {
             tls["copyMethod"] = json!("Direct");
             tls["capacity"] = json!("64Mi");
@@ -327,13 +281,13 @@ fn thick_volumes_are_copied_from_a_snapshot_that_lives_as_long_as_the_copy() {
         .await;
         let source = sends(&east, "data", "first").await;
         west.has("data", external(&source, "generation")).await;
-        scribble(&files.0.join("d/f3"), 0, &noise(50, 40_000));
+        scribble(&files.join("d/f3"), 0, &noise(50, 40_000));
         let source = east.copy("data", "second").await;
         assert!(wire(&source) <= 80_000, "{} bytes on the wire", wire(&source));
         west.has("data", external(&source, "generation")).await;
         paused(&west, "data").await;
         let landed = Mounted::at(&device(&west, "volsync-data-dst").await, "/mnt/west");
-        assert!(landed.tree() == files.tree());
+        assert!(tree(&landed) == tree(&files));
         cleared(&east, "thick", "send-").await;
     });
 }

@@ -1,6 +1,5 @@
 //! A site: an embedded cluster with node storage in a folder of its own, and the mover at work.
 
-use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Secret};
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -11,13 +10,15 @@ use lifeboat_api::topolvm::LogicalVolume;
 use lifeboat_api::volsync::{ReplicationDestination, ReplicationSource};
 use lifeboat_binder::Neighbours;
 use lifeboat_engine::Settings;
-use lifeboat_lvm::{Directories, DirectoryClass, Error, Lvm};
+use lifeboat_lvm::{Directories, DirectoryClass, Lvm};
+use lifeboat_mortal::NoMounts;
 use lifeboat_mover::Rustic;
+use lifeboat_node::Filesystems;
 use lifeboat_node::central::{self, Central, DRIVER, Snapshots};
 use lifeboat_node::volume::{self, agent};
-use lifeboat_node::{CopyCare, Filesystems, Purpose};
 use lifeboat_replicate::{Config, Parts, Resolve, controller};
 use lifeboat_stream::Timing;
+pub use lifeboat_testbed::fixtures::noise;
 use lifeboat_testbed::{Cluster, Task};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -70,31 +71,6 @@ pub struct Site {
     pub address: Option<SocketAddr>,
     mover: Option<Task>,
     _tasks: Vec<Task>,
-}
-
-/// Directories need no mounts; one that is asked for is a mistake of the rules.
-pub struct NoMounts;
-
-#[async_trait]
-impl Filesystems for NoMounts {
-    async fn mount(&self, device: &Path, _: &Path, _: Purpose) -> Result<(), Error> {
-        panic!("a directory is mounted: {}", device.display());
-    }
-    async fn unmount(&self, at: &Path) -> Result<(), Error> {
-        panic!("a directory is unmounted: {}", at.display());
-    }
-    async fn mounted_under(&self, _: &Path) -> Result<Vec<PathBuf>, Error> {
-        Ok(Vec::new())
-    }
-    async fn care(&self, _: &Path) -> Result<CopyCare, Error> {
-        Ok(CopyCare::Nothing)
-    }
-    async fn freeze(&self, _: &Path) -> Result<(), Error> {
-        Ok(())
-    }
-    async fn thaw(&self, _: &Path) -> Result<(), Error> {
-        Ok(())
-    }
 }
 
 pub fn loopback() -> SocketAddr {
@@ -395,16 +371,4 @@ fn walk(root: &Path) -> std::io::Result<Tree> {
         }
     }
     Ok(all)
-}
-
-/// Bytes that do not pack, the same for the same seed.
-pub fn noise(seed: u64, length: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let step = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 24) as u8
-    };
-    std::iter::repeat_with(step).take(length).collect()
 }

@@ -1,10 +1,9 @@
 //! What a backup and a restore have in common: PENDING, RUNNING with a heartbeat, SUCCEEDED or FAILED, and another try.
 
 use super::{VolumeDecision, VolumeEffect};
-use crate::jobs::Moved;
 use crate::volume::status::{Telling, VolumeWhy};
 use crate::volume::words::{DEAD_AFTER, VolumeWords};
-use crate::volume::world::{Storage, World};
+use crate::volume::world::{Moved, Storage, World};
 use jiff::{SignedDuration, Timestamp};
 use lifeboat_api::conditions::logical_volume as names;
 use lifeboat_api::conditions::logical_volume::error_codes;

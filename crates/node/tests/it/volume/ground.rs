@@ -11,12 +11,10 @@ use lifeboat_api::topolvm::{
     AccessType, LocalStorage, LogicalVolume, SnapshotBackupStorage, SnapshotPhase, SnapshotStatus,
 };
 use lifeboat_engine::{Clock, Settings};
-use lifeboat_lvm::{
-    Capacity, Change, Create, DeviceClass, Directories, DirectoryClass, Error, Lvm, Snapped, Snapshot, Volume,
-};
+use lifeboat_lvm::{Directories, DirectoryClass};
+use lifeboat_mortal::{Mortal, NoMounts};
 use lifeboat_mover::{BackedUp, Backup, Mover, Progress, Repository, Restore, Restored, Rustic, Verified};
 use lifeboat_node::volume::{Config, Parts, agent};
-use lifeboat_node::{CopyCare, Filesystems, Purpose};
 use lifeboat_testbed::fixtures;
 use lifeboat_testbed::{Cluster, CrashPoints, Kind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +32,10 @@ pub const CANARY: &str = "canary-password";
 pub struct Ground {
     folder: Arc<TempDir>,
     lives: Arc<AtomicU32>,
+    /// How many of the next backups never end.
+    pub hangs: Arc<AtomicU32>,
+    /// Backups and restores at once.
+    pub jobs_at_once: usize,
     /// Namespace of the storage, and what tells the story's objects from those of others on the same cluster.
     pub mark: String,
 }
@@ -41,7 +43,13 @@ pub struct Ground {
 impl Ground {
     /// A ground on a cluster that nobody else uses.
     pub fn alone() -> Self {
-        Self { folder: Arc::new(TempDir::new().unwrap()), lives: Arc::default(), mark: "default".to_owned() }
+        Self {
+            folder: Arc::new(TempDir::new().unwrap()),
+            lives: Arc::default(),
+            hangs: Arc::default(),
+            jobs_at_once: 4,
+            mark: "default".to_owned(),
+        }
     }
 
     /// A ground on a cluster that others use too.
@@ -84,15 +92,15 @@ impl Ground {
     pub async fn run(self, client: kube::Client, clock: Clock, points: CrashPoints, node: &str) {
         std::fs::create_dir_all(self.disks(node)).unwrap();
         let class = DirectoryClass::new("dir", self.disks(node)).default_class();
-        let lvm = Mortal { inner: Directories::new(vec![class]).unwrap(), points: points.clone() };
-        let mover = Mortal { inner: Rustic::new(), points };
+        let lvm = Mortal { lvm: Arc::new(Directories::new(vec![class]).unwrap()), fate: points.clone() };
+        let mover = MortalMover { rustic: Rustic::new(), hangs: self.hangs.clone(), points };
         let parts = Parts { lvm: Arc::new(lvm), mover: Arc::new(mover), filesystems: Arc::new(NoMounts) };
         let life = self.lives.fetch_add(1, Ordering::Relaxed);
         let config = Config {
             node: self.name(node),
             process: format!("{node}/{life}"),
             namespace: self.mark.clone(),
-            jobs_at_once: 4,
+            jobs_at_once: self.jobs_at_once,
             mounts: self.folder.path().join("mounts"),
         };
         agent(client, clock, Settings::default(), parts, config).run(std::future::pending()).await;
@@ -139,15 +147,18 @@ fn collect(below: &Path, names: &mut BTreeSet<String>) {
     }
 }
 
-/// A back end whose caller can die at every change.
-struct Mortal<T> {
-    inner: T,
+type Moving<T> = Result<T, lifeboat_mover::Error>;
+
+/// A mover whose user can die at every change, and some of whose backups never end.
+struct MortalMover {
+    rustic: Rustic,
+    hangs: Arc<AtomicU32>,
     points: CrashPoints,
 }
 
-impl<T> Mortal<T> {
-    async fn effect<R>(&self, kind: Kind, what: String, work: impl Future<Output = R>) -> R {
-        match self.points.effect(kind, what, work).await {
+impl MortalMover {
+    async fn effect<R>(&self, what: &str, work: impl Future<Output = R>) -> R {
+        match self.points.effect(Kind::Mover, what, work).await {
             Ok(done) => done,
             // Whoever has died does not go on.
             Err(_) => std::future::pending().await,
@@ -156,51 +167,9 @@ impl<T> Mortal<T> {
 }
 
 #[async_trait]
-impl Lvm for Mortal<Directories> {
-    async fn classes(&self) -> Result<Vec<DeviceClass>, Error> {
-        self.inner.classes().await
-    }
-    async fn volumes(&self, class: &str) -> Result<Vec<Volume>, Error> {
-        self.inner.volumes(class).await
-    }
-    async fn capacity(&self, class: &str) -> Result<Capacity, Error> {
-        self.inner.capacity(class).await
-    }
-    async fn create(&self, wanted: Create) -> Result<Volume, Error> {
-        self.effect(Kind::Lvm, format!("create {}", wanted.name), self.inner.create(wanted)).await
-    }
-    async fn snapshot(&self, wanted: Snapshot) -> Result<Snapped, Error> {
-        self.effect(Kind::Lvm, format!("snapshot {}", wanted.name), self.inner.snapshot(wanted)).await
-    }
-    async fn resize(&self, class: &str, name: &str, size: u64) -> Result<u64, Error> {
-        self.effect(Kind::Lvm, format!("resize {name}"), self.inner.resize(class, name, size)).await
-    }
-    async fn rename(&self, class: &str, from: &str, to: &str) -> Result<(), Error> {
-        self.effect(Kind::Lvm, format!("rename {from}"), self.inner.rename(class, from, to)).await
-    }
-    async fn retag(
-        &self,
-        class: &str,
-        name: &str,
-        add: &BTreeSet<String>,
-        remove: &BTreeSet<String>,
-    ) -> Result<(), Error> {
-        self.effect(Kind::Lvm, format!("retag {name}"), self.inner.retag(class, name, add, remove)).await
-    }
-    async fn remove(&self, class: &str, name: &str) -> Result<(), Error> {
-        self.effect(Kind::Lvm, format!("remove {name}"), self.inner.remove(class, name)).await
-    }
-    fn changes(&self) -> watch::Receiver<Change> {
-        self.inner.changes()
-    }
-}
-
-type Moving<T> = Result<T, lifeboat_mover::Error>;
-
-#[async_trait]
-impl Mover for Mortal<Rustic> {
+impl Mover for MortalMover {
     async fn probe(&self, repository: &Repository) -> Moving<()> {
-        self.inner.probe(repository).await
+        self.rustic.probe(repository).await
     }
     async fn backup(
         &self,
@@ -208,7 +177,14 @@ impl Mover for Mortal<Rustic> {
         backup: Backup,
         progress: watch::Sender<Progress>,
     ) -> Moving<BackedUp> {
-        self.effect(Kind::Mover, "backup".into(), self.inner.backup(at, backup, progress)).await
+        let work = async {
+            let one_less = |left: u32| left.checked_sub(1);
+            if self.hangs.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok() {
+                std::future::pending::<()>().await;
+            }
+            self.rustic.backup(at, backup, progress).await
+        };
+        self.effect("backup", work).await
     }
     async fn restore(
         &self,
@@ -216,45 +192,20 @@ impl Mover for Mortal<Rustic> {
         restore: Restore,
         progress: watch::Sender<Progress>,
     ) -> Moving<Restored> {
-        self.effect(Kind::Mover, "restore".into(), self.inner.restore(at, restore, progress)).await
+        self.effect("restore", self.rustic.restore(at, restore, progress)).await
     }
     async fn find(
         &self,
         at: &Repository,
         tags: &BTreeMap<String, String>,
     ) -> Moving<Vec<lifeboat_mover::Snapshot>> {
-        self.inner.find(at, tags).await
+        self.rustic.find(at, tags).await
     }
     async fn forget(&self, at: &Repository, snapshots: &BTreeSet<String>) -> Moving<()> {
-        self.effect(Kind::Mover, "forget".into(), self.inner.forget(at, snapshots)).await
+        self.effect("forget", self.rustic.forget(at, snapshots)).await
     }
     async fn verify(&self, at: &Repository, read_data: bool) -> Moving<Verified> {
-        self.inner.verify(at, read_data).await
-    }
-}
-
-/// Directories need no mounts; one that is asked for is a mistake of the rules.
-struct NoMounts;
-
-#[async_trait]
-impl Filesystems for NoMounts {
-    async fn mount(&self, device: &Path, _: &Path, _: Purpose) -> Result<(), Error> {
-        panic!("a directory is mounted: {}", device.display());
-    }
-    async fn unmount(&self, at: &Path) -> Result<(), Error> {
-        panic!("a directory is unmounted: {}", at.display());
-    }
-    async fn mounted_under(&self, _: &Path) -> Result<Vec<PathBuf>, Error> {
-        Ok(Vec::new())
-    }
-    async fn care(&self, _: &Path) -> Result<CopyCare, Error> {
-        Ok(CopyCare::Nothing)
-    }
-    async fn freeze(&self, at: &Path) -> Result<(), Error> {
-        panic!("a directory is frozen: {}", at.display());
-    }
-    async fn thaw(&self, at: &Path) -> Result<(), Error> {
-        panic!("a directory is thawed: {}", at.display());
+        self.rustic.verify(at, read_data).await
     }
 }
 

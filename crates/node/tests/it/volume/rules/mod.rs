@@ -18,8 +18,7 @@ use lifeboat_mover::{Error as MoverError, Progress, Snapshot};
 use lifeboat_node::volume::decide::decide;
 use lifeboat_node::volume::may_publish;
 use lifeboat_node::volume::status::VolumeWhy;
-use lifeboat_node::volume::world::{Disk, Source, Storage, StorageRef, World};
-use lifeboat_node::{JobView, Moved};
+use lifeboat_node::volume::world::{Disk, JobView, Moved, Source, Storage, StorageRef, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
