@@ -11,6 +11,7 @@ mod dependencies;
 mod embedded;
 mod ginkgo;
 mod packages;
+mod programs;
 mod shell;
 mod suite;
 mod tally;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::conformance::{self, Server};
 use crate::embedded;
 use crate::tally::{Strictness, Tally, Verdict};
-use crate::{clientgo, dependencies, shell, tidy, tools, transcript};
+use crate::{clientgo, dependencies, programs, shell, tidy, tools, transcript};
 
 /// Runs everything.
 pub(crate) fn run() -> Verdict {
@@ -61,13 +61,27 @@ fn fetch_machine(tally: &mut Tally) {
 fn tests(tally: &mut Tally) -> Result<()> {
     let folder = tempfile::tempdir().context("making a folder for the list of skips")?;
     let skips = folder.path().join("skips");
-    let mut command = shell::cargo(&["test", "--workspace", "--no-fail-fast", "--locked"]);
-    command.env("LIFEBOAT_SKIP_FILE", &skips);
+    let built = programs::build()?;
+    let variable = "LIFEBOAT_SKIP_FILE";
+    programs::run(built, &shell::target().join("test-logs"), (variable, &skips), |ended| {
+        println!("     Running {}", ended.name);
+        let before = tally.failed();
+        for line in ended.output.lines() {
+            println!("{line}");
+            tally.libtest_line(line);
+        }
+        println!("     {} took {} s", ended.name, ended.took.as_secs());
+        if !ended.status.success() && tally.failed() == before {
+            tally.fail(format!("{} died without a failed test: {}", ended.name, ended.status));
+        }
+    })?;
     let before = tally.failed();
-    let status = shell::stream(&mut command, |line| tally.libtest_line(line))?;
+    let mut docs = shell::cargo(&["test", "--workspace", "--doc", "--no-fail-fast", "--locked"]);
+    docs.env(variable, &skips);
+    let status = shell::stream(&mut docs, |line| tally.libtest_line(line))?;
     tally.read_skips(&skips)?;
     if !status.success() && tally.failed() == before {
-        bail!("cargo test failed without a failed test: something does not build, or a test binary died");
+        bail!("the tests in the documentation failed without a failed test: something does not build");
     }
     Ok(())
 }

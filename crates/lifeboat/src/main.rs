@@ -11,7 +11,6 @@ mod demo;
 mod demo_records;
 mod doctor;
 mod explain;
-mod failover;
 mod gather;
 mod hub;
 mod lvmd;
@@ -22,11 +21,11 @@ mod process;
 mod protect_cmd;
 mod protector;
 mod provisioner;
-mod relocate;
 mod status;
 mod up;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use lifeboat_hub::drpc::commission::Act;
 use std::process::ExitCode;
 
 /// The API server makes and drops many small values; this allocator does it in half the time of the system's.
@@ -70,9 +69,9 @@ enum Command {
     /// Say what a failover or a relocation would do and lose, and what stands in the way.
     Plan(plan::Args),
     /// Start an application on the other cluster from its newest copy.
-    Failover(failover::Args),
+    Failover(plan::MoveArgs),
     /// Move an application to the other cluster and lose nothing.
-    Relocate(relocate::Args),
+    Relocate(plan::MoveArgs),
     /// Look whether everything is there that protection needs.
     Doctor(doctor::Args),
     /// Write what tells how things are into a folder, without secrets.
@@ -120,8 +119,8 @@ fn main() -> ExitCode {
         Command::Protect(args) => protect_cmd::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Plan(args) => plan::run(&args),
-        Command::Failover(args) => failover::run(&args),
-        Command::Relocate(args) => relocate::run(&args),
+        Command::Failover(args) => plan::act(&args, Act::Failover),
+        Command::Relocate(args) => plan::act(&args, Act::Relocate),
         Command::Doctor(args) => doctor::run(&args),
         Command::Gather(args) => gather::run(&args),
         Command::Explain(args) => explain::run(args),

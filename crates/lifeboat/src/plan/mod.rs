@@ -1,4 +1,4 @@
-//! `lifeboat plan`, and what `failover` and `relocate` share: what would be done and lost, the question, the change of one field, and the way
+//! `lifeboat plan`, `failover` and `relocate`: what would be done and lost, the question, the change of one field, and the way
 //! there as it is gone. The hub's own rules make the plan; nothing is decided here.
 
 pub mod follow;
@@ -41,9 +41,22 @@ enum Action {
     Relocate,
 }
 
+/// Options of `lifeboat failover` and `lifeboat relocate`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Exit code: 0 the application runs on the other cluster, 1 the hub could not be reached, 2 wrong usage, \
+                        3 it is not done yet, 4 it was not begun, 5 there is no such application."
+)]
+pub struct MoveArgs {
+    #[command(flatten)]
+    subject: Subject,
+    #[command(flatten)]
+    manner: Manner,
+}
+
 /// An application and where it should go.
 #[derive(clap::Args)]
-pub struct Subject {
+struct Subject {
     /// Name of the application's DRPlacementControl.
     name: String,
     /// Its namespace; that of the kubeconfig's context when not given.
@@ -58,7 +71,7 @@ pub struct Subject {
 
 /// What goes with doing it.
 #[derive(clap::Args)]
-pub struct Manner {
+struct Manner {
     /// Do not ask.
     #[arg(long, short)]
     yes: bool,
@@ -109,12 +122,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Plans, asks, does and follows.
-pub fn act(subject: &Subject, manner: &Manner, act: Act) -> anyhow::Result<ExitCode> {
+pub fn act(args: &MoveArgs, act: Act) -> anyhow::Result<ExitCode> {
     runtime()?.block_on(async {
-        let Some(asked) = ask(subject, act).await? else {
-            return missing(&format!("DRPlacementControl {}", subject.name));
+        let Some(asked) = ask(&args.subject, act).await? else {
+            return missing(&format!("DRPlacementControl {}", args.subject.name));
         };
-        carry_out(asked, manner).await
+        carry_out(asked, &args.manner).await
     })
 }
 
