@@ -43,7 +43,25 @@ pub async fn folder(client: &kube::Client, home: &Path) -> anyhow::Result<PathBu
     let volumes: Api<PersistentVolume> = Api::all(client.clone());
     let volume = volumes.get(&volume).await.context("reading the volume")?;
     let handle = volume.spec.and_then(|spec| spec.csi).context("the volume has no driver")?.volume_handle;
-    Ok(home.join("disks").join("volumes").join(handle).join("data"))
+    Ok(data(&volumes_of(home).join(handle)))
+}
+
+fn volumes_of(home: &Path) -> PathBuf {
+    home.join("disks").join("volumes")
+}
+
+fn data(volume: &Path) -> PathBuf {
+    volume.join("data")
+}
+
+/// Whether any volume or copy on a cluster's disks has records.
+pub fn has_records(home: &Path) -> anyhow::Result<bool> {
+    let volumes = volumes_of(home);
+    let listed = std::fs::read_dir(&volumes).with_context(|| format!("listing {}", volumes.display()))?;
+    // A copy that is just replaced by a newer one has no file any more.
+    Ok(listed
+        .flatten()
+        .any(|volume| read(&data(&volume.path())).is_ok_and(|read| read.found.last_number() > 0)))
 }
 
 /// Reads the records of a folder.

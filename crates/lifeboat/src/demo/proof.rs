@@ -23,31 +23,26 @@ fn promise(what: &str, kept: bool, found: impl Into<String>) -> Promise {
 pub struct Lost {
     /// Records that were acknowledged at the old cluster and are not at the new one.
     pub records: u64,
-    /// Milliseconds between the last record that was kept and the last that was acknowledged.
+    /// When the first of them was written, in milliseconds since 1970.
+    pub first: Option<i64>,
+    /// Milliseconds between the first of them and the last.
     pub millis: i64,
 }
 
 /// Counts what was lost between the disk of the dead cluster and that of the new one.
-pub fn lost(before: &Findings, after: &Findings) -> Lost {
-    let time = |found: &Findings| found.last.as_ref().map(|last| last.millis);
-    let millis = match (time(before), time(after)) {
-        (Some(before), Some(after)) => (before - after).max(0),
-        _ => 0,
-    };
-    Lost { records: before.last_number().saturating_sub(after.last_number()), millis }
+pub fn lost(before: &Findings, after: &Findings, millis_of: impl Fn(u64) -> Option<i64>) -> Lost {
+    let records = before.last_number().saturating_sub(after.last_number());
+    let first = millis_of(after.last_number() + 1).filter(|_| records > 0);
+    let last = before.last.as_ref().map(|last| last.millis);
+    let millis = first.zip(last).map_or(0, |(first, last)| last - first);
+    Lost { records, first, millis }
 }
 
 /// What status claimed before the failover: everything before this moment is at the peer, in milliseconds since 1970.
 pub type Claimed = Option<i64>;
 
-/// Promises of a failover. `before` is the disk of the dead cluster, `after` what the new one began with.
-pub fn failover(
-    before: &Findings,
-    after: &Findings,
-    millis_of: impl Fn(u64) -> Option<i64>,
-    claimed: Claimed,
-) -> Vec<Promise> {
-    let lost = lost(before, after);
+/// Promises of a failover. `after` is what the new cluster began with.
+pub fn failover(after: &Findings, lost: &Lost, claimed: Claimed) -> Vec<Promise> {
     let mut promises = vec![
         promise(
             "the copy is whole: no record is damaged, none is missing in the middle",
@@ -65,9 +60,8 @@ pub fn failover(
         return promises;
     };
     // The first record that did not make it; had it been written before the claimed moment, status would have lied.
-    let first_lost = millis_of(after.last_number() + 1).filter(|_| lost.records > 0);
-    let honest = first_lost.is_none_or(|millis| millis >= claimed);
-    let found = match first_lost {
+    let honest = lost.first.is_none_or(|millis| millis >= claimed);
+    let found = match lost.first {
         Some(millis) => {
             format!("the first lost record was written {:.1} s after it", seconds(millis - claimed))
         }
@@ -123,15 +117,20 @@ mod tests {
     #[test]
     fn a_failover_keeps_what_status_claimed() {
         let all = |number: u64| Some(at(number));
-        assert_eq!(lost(&found(10), &found(7)), Lost { records: 3, millis: 3_000 });
-        check("cut between 7 and 8", &failover(&found(10), &found(7), all, Some(7_500)), true);
-        check("cut exactly at the first lost one", &failover(&found(10), &found(7), all, Some(8_000)), true);
-        check("claimed more than there is", &failover(&found(10), &found(7), all, Some(8_001)), false);
-        check("nothing lost", &failover(&found(7), &found(7), all, Some(9_000)), true);
-        check("nothing claimed", &failover(&found(10), &found(7), all, None), false);
-        check("nothing there", &failover(&found(10), &found(0), all, Some(0)), false);
+        let failover = |before: &Findings, after: &Findings, claimed| {
+            failover(after, &lost(before, after, all), claimed)
+        };
+        let three = Lost { records: 3, first: Some(8_000), millis: 2_000 };
+        assert_eq!(lost(&found(10), &found(7), all), three);
+        assert_eq!(lost(&found(7), &found(7), all), Lost { records: 0, first: None, millis: 0 });
+        check("cut between 7 and 8", &failover(&found(10), &found(7), Some(7_500)), true);
+        check("cut exactly at the first lost one", &failover(&found(10), &found(7), Some(8_000)), true);
+        check("claimed more than there is", &failover(&found(10), &found(7), Some(8_001)), false);
+        check("nothing lost", &failover(&found(7), &found(7), Some(9_000)), true);
+        check("nothing claimed", &failover(&found(10), &found(7), None), false);
+        check("nothing there", &failover(&found(10), &found(0), Some(0)), false);
         let torn = Findings { damaged: vec![3], ..found(7) };
-        check("damaged", &failover(&found(10), &torn, all, Some(7_500)), false);
+        check("damaged", &failover(&found(10), &torn, Some(7_500)), false);
     }
 
     #[test]

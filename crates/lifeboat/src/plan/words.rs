@@ -1,7 +1,7 @@
 //! A plan and its end, in words. Pure.
 
 use super::follow::Came;
-use crate::status::rows::span;
+use crate::status::rows::{at_most, span};
 use jiff::Timestamp;
 use lifeboat_hub::drpc::commission::Act;
 use lifeboat_hub::drpc::plan::{Loss, Plan};
@@ -27,7 +27,7 @@ pub fn plan(plan: &Plan, now: Timestamp) -> String {
     }
     let lost = match &plan.loses {
         Loss::Nothing => "nothing is lost".to_owned(),
-        Loss::AtMostSeconds(seconds) => format!("at most the last {} of writes are lost", span(*seconds)),
+        Loss::AtMostSeconds(seconds) => format!("at most the last {} of writes are lost", at_most(*seconds)),
         Loss::Unknown => "nobody knows what is lost: no copy was ever reported".to_owned(),
     };
     let _ = writeln!(out, "{lost}");
@@ -60,7 +60,7 @@ pub fn end(came: &Came, act: Act) -> String {
                 writeln!(
                     out,
                     "lost: at most {} of writes, those after {}",
-                    span(seconds),
+                    at_most(seconds),
                     until.0.strftime("%F %T UTC")
                 )
             }

@@ -1,7 +1,7 @@
 //! How one application came to be as it is: where it runs and by whose wish, what it waits for since when, what does not hold, what was given up.
 //! Pure.
 
-use super::rows::span;
+use super::rows::{at_most, span};
 use jiff::Timestamp;
 use lifeboat_api::annotations;
 use lifeboat_api::ramen::DRPlacementControl;
@@ -40,7 +40,8 @@ pub fn account(drpc: &DRPlacementControl, now: Timestamp) -> String {
     if let Some(lost) = &status.last_failover {
         let until =
             lost.data_until.as_ref().map_or("nobody knows when".to_owned(), |time| time.0.to_string());
-        let most = lost.at_most_seconds.map_or_else(String::new, |most| format!(", at most {}", span(most)));
+        let most =
+            lost.at_most_seconds.map_or_else(String::new, |most| format!(", at most {}", at_most(most)));
         let _ = writeln!(text, "the last failover gave up what was written after {until}{most}");
     }
     for wait in &status.blockers {

@@ -146,6 +146,16 @@ pub fn span(seconds: i64) -> String {
     }
 }
 
+/// A span that is said to be the most: what the two units leave out counts as one more.
+pub fn at_most(seconds: i64) -> String {
+    let unit = match seconds {
+        ..3_600 => 1,
+        3_600..86_400 => 60,
+        _ => 3_600,
+    };
+    span(seconds + (-seconds).rem_euclid(unit))
+}
+
 /// The cells of a line.
 pub fn cells(row: &Row) -> Vec<String> {
     let lag = match (row.lag_seconds, row.target_seconds) {
@@ -268,6 +278,12 @@ mod tests {
         check(61, "1m1s");
         check(3_660, "1h1m");
         check(90_000, "1d1h");
+        let check = |seconds: i64, text: &str| assert_eq!(at_most(seconds), text);
+        check(61, "1m1s");
+        check(3_660, "1h1m");
+        check(3_661, "1h2m");
+        check(86_399, "1d0h");
+        check(90_001, "1d2h");
         assert_eq!(seconds("5m"), Some(300));
         assert_eq!(seconds("2h"), Some(7_200));
         assert_eq!(seconds("x"), None);

@@ -147,9 +147,9 @@ pub fn loss(world: &World, now: Timestamp, target: &str) -> FailoverLoss {
         |site: &Site| site.seen.found().and_then(|group| group.status.as_ref()?.last_group_sync_time.clone());
     let old = world.peer_of(target).and_then(reported);
     let data_until = old.or_else(|| world.shown().last_group_sync_time);
-    let now = whole_seconds(now);
-    // A copy of tomorrow was stamped by a wrong clock, and says nothing.
+    // A copy of tomorrow was stamped by a wrong clock, and says nothing. What is begun of a second can be lost as well.
     let seconds =
-        data_until.as_ref().map(|until| now.duration_since(until.0).as_secs()).filter(|span| *span >= 0);
-    FailoverLoss { time: Some(Time(now)), data_until, at_most_seconds: seconds }
+        data_until.as_ref().map(|until| now.duration_since(until.0)).filter(|span| !span.is_negative());
+    let at_most_seconds = seconds.map(|span| span.as_secs() + i64::from(span.subsec_nanos() > 0));
+    FailoverLoss { time: Some(Time(whole_seconds(now))), data_until, at_most_seconds }
 }

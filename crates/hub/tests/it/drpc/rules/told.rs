@@ -100,6 +100,9 @@ fn a_plan_says_what_would_be_lost_and_what_is_in_the_way() {
     let to = |act: Act, target: &str| Wish { act, target: target.to_owned() };
     let failover = plan(&deployed().silent("east"), &to(Act::Failover, "west"), now());
     assert_eq!(failover.loses, Loss::AtMostSeconds(120));
+    let a_moment_later = now() + jiff::SignedDuration::from_millis(1);
+    let begun = plan(&deployed().silent("east"), &to(Act::Failover, "west"), a_moment_later);
+    assert_eq!(begun.loses, Loss::AtMostSeconds(121), "the begun second counts");
     assert_eq!(failover.from.as_deref(), Some("east"));
     assert!(failover.blockers.is_empty() && failover.steps.len() == 4, "{failover:?}");
     let unknown =
