@@ -18,6 +18,22 @@ pub fn run(argv: &[&str]) -> String {
     text
 }
 
+/// Makes a volume group with a thin pool on a disk, and gives lvmd's configuration of the classes `thick` and `thin` on it.
+///
+/// # Panics
+/// When that fails.
+pub fn volume_group(group: &str, disk: &str, pool_size: &str) -> String {
+    run(&["vgcreate", group, disk]);
+    run(&["lvcreate", "-y", "-T", "-L", pool_size, "--poolmetadatasize", "8m", &format!("{group}/pool")]);
+    format!(
+        "lvm-command-prefix: [lvm]\n\
+         lvm-config: activation/udev_sync=0 activation/udev_rules=0\n\
+         device-classes:\n\
+         - {{name: thick, volume-group: {group}, spare-gb: 0, default: true}}\n\
+         - {{name: thin, volume-group: {group}, type: thin, thin-pool: {{name: pool, overprovision-ratio: 8}}}}\n"
+    )
+}
+
 /// Overwrites a part in the middle of a file or device, for good.
 ///
 /// # Panics

@@ -11,7 +11,7 @@ use lifeboat_lvm::{Config, Program, Storage};
 use lifeboat_testbed::fixtures::noise;
 use lifeboat_testbed::{Cluster, NotYet};
 use lifeboat_vm::in_machine;
-use lifeboat_vm::inside::{Mounted, run, scribble};
+use lifeboat_vm::inside::{Mounted, scribble, volume_group};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,15 +25,7 @@ const SIZE: &str = "16Mi";
 
 /// A side with a volume group of its own.
 async fn side(group: &str, disk: &str) -> Side {
-    run(&["vgcreate", group, disk]);
-    run(&["lvcreate", "-y", "-T", "-L", "1g", "--poolmetadatasize", "8m", &format!("{group}/pool")]);
-    let classes = format!(
-        "lvm-command-prefix: [lvm]\n\
-         lvm-config: activation/udev_sync=0 activation/udev_rules=0\n\
-         device-classes:\n\
-         - {{name: thick, volume-group: {group}, spare-gb: 0, default: true}}\n\
-         - {{name: thin, volume-group: {group}, type: thin, thin-pool: {{name: pool, overprovision-ratio: 8}}}}\n"
-    );
+    let classes = volume_group(group, disk, "1g");
     let storage = Storage::open(Config::read(&classes).unwrap(), Arc::new(Program::direct())).unwrap();
     Side::on(Cluster::embedded()).await.with_lvm(Arc::new(storage))
 }

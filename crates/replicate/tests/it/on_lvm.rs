@@ -13,7 +13,7 @@ use lifeboat_node::LocalFilesystems;
 use lifeboat_replicate::Clusters;
 use lifeboat_testbed::Cluster;
 use lifeboat_vm::in_machine;
-use lifeboat_vm::inside::{Mounted, run, scribble};
+use lifeboat_vm::inside::{Mounted, run, scribble, volume_group};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,15 +22,7 @@ use tempfile::TempDir;
 
 /// A volume group with a thin pool on a disk, and the classes on it.
 fn disks(group: &str, disk: &str) -> Disks {
-    run(&["vgcreate", group, disk]);
-    run(&["lvcreate", "-y", "-T", "-L", "2g", "--poolmetadatasize", "8m", &format!("{group}/pool")]);
-    let classes = format!(
-        "lvm-command-prefix: [lvm]\n\
-         lvm-config: activation/udev_sync=0 activation/udev_rules=0\n\
-         device-classes:\n\
-         - {{name: thick, volume-group: {group}, spare-gb: 0, default: true}}\n\
-         - {{name: thin, volume-group: {group}, type: thin, thin-pool: {{name: pool, overprovision-ratio: 8}}}}\n"
-    );
+    let classes = volume_group(group, disk, "2g");
     let storage = Storage::open(Classes::read(&classes).unwrap(), Arc::new(Program::direct())).unwrap();
     let of = |device: &str, filesystem: &str| json!({"topolvm.io/device-class": device, "csi.storage.k8s.io/fstype": filesystem});
     let classes = vec![
