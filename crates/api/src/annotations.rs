@@ -57,12 +57,36 @@ pub const EPOCH_HOLDER: &str = "ramendr.openshift.io/epoch-holder";
 /// On a DRPlacementControl and its groups: set by the hub; Deploy, Failover or Relocate: what the epoch was given out for. Ours, not
 /// known to peers.
 pub const EPOCH_ACTION: &str = "ramendr.openshift.io/epoch-action";
-/// On a group: set by the hub or the user; "true" says that the application was never deployed before, so that stores without a
-/// record, or out of reach, hide nothing. Ours, not known to peers.
+/// On a group: set by the hub or the user, and on a DRPlacementControl by the user; "true" says that the application was never deployed before, so that
+/// stores without a record, or out of reach, hide nothing. Ours, not known to peers.
 pub const FIRST_DEPLOYMENT: &str = "ramendr.openshift.io/first-deployment";
 /// On a group that is being deleted: set by the user; names of stores, with commas, whose records may be left behind. Ours, not
 /// known to peers.
 pub const ABANDON_STORES: &str = "ramendr.openshift.io/abandon-stores";
+
+/// On a group: set by the hub before it deletes the group's work, or by the user before they delete the group; "true" says that the deletion ends the
+/// protection. A group that is deleted without it is orphaned: its volumes and records are kept. Ours, not known to peers.
+pub const END_PROTECTION: &str = "ramendr.openshift.io/end-protection";
+/// On a volume: set by the group; namespace and name of the group, with a slash, that was deleted without [`END_PROTECTION`] and left the volume
+/// behind. Ours, not known to peers.
+pub const ORPHANED_FROM: &str = "ramendr.openshift.io/orphaned-from";
+/// On a DRPlacementControl: set by the user, copied to the group; the epoch at which volumes that an orphaned group left on the same cluster shall
+/// be used again. At any other epoch it means nothing. Ours, not known to peers.
+pub const RESTORE_ORPHANS: &str = "ramendr.openshift.io/restore-orphans";
+/// On a DRPlacementControl: set by the user, copied to the group; a time (RFC 3339): a failover restores each claim's newest image that was cut at or
+/// before it. Ours, not known to peers.
+pub const TO_POINT: &str = "ramendr.openshift.io/to-point";
+/// On a group: set by the hub; fingerprint of the hub's key. Records of another fleet are refused. Ours, not known to peers.
+pub const FLEET: &str = "ramendr.openshift.io/fleet";
+/// On a DRPlacementControl: set by the hub; the generation whose relocation it called off before the point of no return, a colon, and why. It is not
+/// tried again before the generation changes. Ours, not known to peers.
+pub const CALLED_OFF: &str = "ramendr.openshift.io/called-off";
+/// On a DRPlacementControl: set by the user; how long the final sync of a relocation may take, with the application stopped, before the relocation is
+/// called off: a number and m or h. Ours, not known to peers.
+pub const FINAL_SYNC_WITHIN: &str = "ramendr.openshift.io/final-sync-within";
+/// On a DRPlacementControl: set by the user; "true" says that the application has no claims, so that there is nothing to copy. Ours, not known to
+/// peers.
+pub const WITHOUT_CLAIMS: &str = "ramendr.openshift.io/without-claims";
 
 // --- DRCluster: input for a fence without a class ---
 
@@ -98,6 +122,9 @@ pub const RETAINED_VALUE: &str = "retained";
 pub const RESTORE: &str = "volumereplicationgroups.ramendr.openshift.io/ramen-restore";
 /// Value of [`RESTORE`].
 pub const RESTORE_VALUE: &str = "True";
+/// On a claim that a mover copies: set by the group; the epoch at which the group was last primary with it here. Data of an older epoch than the
+/// newest primary's is not the newest. Ours, not known to peers.
+pub const HELD_AT_EPOCH: &str = "volumereplicationgroups.ramendr.openshift.io/held-at-epoch";
 /// On a claim: set by the group; keys of the annotations that it manages on the claim.
 pub const MANAGED_ANNOTATION_KEYS: &str = "ramendr.openshift.io/managed-annotation-keys";
 /// On a volume: set by the group; the volume's handle at the peer.
@@ -141,6 +168,18 @@ pub const RECEIVER: &str = "volsync.backube/receiver";
 pub const MAY_BE_EMPTY: &str = "ramendr.openshift.io/may-be-empty";
 /// On an image: set by the group; the claim that it is an image of. Ours, not known to peers.
 pub const IMAGE_OF: &str = "ramendr.openshift.io/image-of";
+/// On an image of our own mover: set by it; when its content was cut, by the sender's clock. On a claim that was restored from an image: set by the
+/// group, from the image. Ours, not known to peers.
+pub const IMAGE_CUT: &str = "ramendr.openshift.io/image-cut";
+/// On an image of our own mover: set by it; the copy it is an image of, by a name that no other has. Ours, not known to peers.
+pub const IMAGE_GENERATION: &str = "ramendr.openshift.io/image-generation";
+/// On an image of our own mover: set by it; the epoch of that copy. Ours, not known to peers.
+pub const IMAGE_EPOCH: &str = "ramendr.openshift.io/image-epoch";
+/// On a claim: set by the group where it restores one, and on images by our own mover; which volume the data descends from. A claim without it is
+/// the beginning of a lineage, named by its own UID. Ours, not known to peers.
+pub const LINEAGE: &str = "ramendr.openshift.io/lineage";
+/// On a receiver: set by the user; the lineage that may take the place of what was received so far. Ours, not known to peers.
+pub const ACCEPT_LINEAGE: &str = "ramendr.openshift.io/accept-lineage";
 /// On a workload: set by a scale hook; how many replicas it had before.
 pub const SCALE_HOOK_REPLICAS: &str = "ramendr.io/scale-hook-replicas-count";
 /// On a virtual machine: set by its owner; its static addresses.

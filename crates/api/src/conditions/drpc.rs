@@ -33,6 +33,8 @@ pub const REASON_CLEANING: &str = "Cleaning";
 pub const REASON_UNKNOWN: &str = "Unknown";
 /// Protected: data is safe.
 pub const REASON_PROTECTED: &str = "Protected";
+/// Protected: the group has found no claim. Ours, not known to peers.
+pub const REASON_NO_CLAIMS: &str = "NoClaims";
 /// GlobalAction: all ask for the same.
 pub const REASON_CONSENSUS_REACHED: &str = "ConsensusReached";
 /// GlobalAction: they do not.

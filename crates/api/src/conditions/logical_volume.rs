@@ -23,6 +23,11 @@ pub const TYPE_BACKUP_READY: &str = "BackupReady";
 /// Reserved by peers for the restore as a whole.
 pub const TYPE_RESTORE_READY: &str = "RestoreReady";
 
+/// The volume cannot be made as this generation asks for it; `status.code` says why. Ours alone.
+pub const TYPE_REFUSED: &str = "Refused";
+/// Refused: the node said no.
+pub const REASON_REFUSED: &str = "RefusedByNode";
+
 /// SnapshotBackupStorageFound: it does.
 pub const REASON_BACKUP_STORAGE_FOUND: &str = "SnapshotBackupStorageFound";
 /// SnapshotBackupStorageFound: it does not.

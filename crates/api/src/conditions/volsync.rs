@@ -38,6 +38,15 @@ pub const EXTERNAL_BYTES_CHANGED: &str = "bytesChanged";
 /// Key of `status.external` of a receiver: who was turned away since the newest complete copy, and why. Ours, not known to peers.
 pub const EXTERNAL_REFUSED: &str = "refused";
 
+/// Key of `status.external` of a sender or receiver: which volume the newest complete copy descends from. Ours, not known to peers.
+pub const EXTERNAL_LINEAGE: &str = "lineage";
+/// Key of `status.external` of a receiver: a copy that is complete and not kept as an image yet, by its generation. Ours, not known to peers.
+pub const EXTERNAL_UNPUBLISHED: &str = "unpublished";
+/// Key of `status.external` of a receiver: when the copy of [`EXTERNAL_UNPUBLISHED`] was cut. Ours, not known to peers.
+pub const EXTERNAL_UNPUBLISHED_CUT: &str = "unpublishedCut";
+/// Key of `status.external` of a sender: the newest complete copy may hold writes of different moments, and why. Ours, not known to peers.
+pub const EXTERNAL_FUZZY: &str = "fuzzy";
+
 /// Manual trigger of a sender that stops its schedule.
 pub const TRIGGER_PREPARE: &str = "PREPARE-FOR-FINAL-SYNC-STOP-SCHEDULING";
 /// How the manual trigger of a last copy begins.

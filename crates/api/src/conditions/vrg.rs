@@ -34,6 +34,9 @@ pub const TYPE_REPLICATION_DESTINATION_SETUP: &str = "ReplicationDestinationSetu
 /// On a claim: whether its data is restored from the newest image.
 pub const TYPE_PVS_RESTORED: &str = "PVsRestored";
 
+/// The group was deleted without the order to end protection, and came back: what its volumes and records hold waits for the user's choice. Ours,
+/// not known to peers.
+pub const REASON_ORPHANED: &str = "Orphaned";
 /// There is nothing of this kind in the group.
 pub const REASON_UNUSED: &str = "Unused";
 /// Not looked at yet.

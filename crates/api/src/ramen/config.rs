@@ -77,6 +77,28 @@ impl StoreProfiles {
     }
 }
 
+/// What becomes of a VolumeReplicationGroup that is deleted without the annotation
+/// [`END_PROTECTION`](crate::annotations::END_PROTECTION): key `unmarkedDeletion`. Ours, not known to peers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UnmarkedDeletion {
+    /// It is orphaned: its volumes and records are kept.
+    #[default]
+    Orphan,
+    /// Its protection ends, as with the annotation: for clusters whose hub does not know it.
+    End,
+}
+
+impl UnmarkedDeletion {
+    /// Reads `unmarkedDeletion` of a whole configuration. What is not `End` keeps data.
+    #[must_use]
+    pub fn of(config: &Value) -> Self {
+        match config.get("unmarkedDeletion").and_then(Value::as_str) {
+            Some("End") => Self::End,
+            _ => Self::Orphan,
+        }
+    }
+}
+
 /// The entries of `s3StoreProfiles` as they stand.
 pub fn store_entries(config: &Value) -> impl Iterator<Item = &Value> {
     config.get("s3StoreProfiles").and_then(Value::as_array).into_iter().flatten()
@@ -102,5 +124,17 @@ mod tests {
         check(json!({ "s3ProfileName": "east", "s3Bucket": ["a"] }), "east: invalid type");
         check(json!("east"), "entry 1: ");
         assert_eq!(StoreProfiles::of(&json!({})), StoreProfiles::default());
+    }
+
+    #[test]
+    fn only_the_word_end_ends_protection() {
+        for (config, expected) in [
+            (json!({}), UnmarkedDeletion::Orphan),
+            (json!({ "unmarkedDeletion": "Orphan" }), UnmarkedDeletion::Orphan),
+            (json!({ "unmarkedDeletion": "end" }), UnmarkedDeletion::Orphan),
+            (json!({ "unmarkedDeletion": "End" }), UnmarkedDeletion::End),
+        ] {
+            assert_eq!(UnmarkedDeletion::of(&config), expected, "{config}");
+        }
     }
 }

@@ -79,6 +79,10 @@ pub struct ProtectedPvc {
     /// Filesystem or Block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume_mode: Option<String>,
+
+    /// When the content that this claim was restored from was cut, by the clock of the cluster that cut it. Ours, not known to peers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restored_until: Option<Time>,
 }
 
 /// An identity that storage gives itself, with the maintenance modes it needs.
