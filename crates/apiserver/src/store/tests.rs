@@ -78,9 +78,9 @@ async fn a_torn_tail_is_cut_and_damage_elsewhere_is_refused() {
     let folder = tempfile::tempdir().expect("folder");
     let store = Store::open(folder.path(), index).expect("opens");
     for name in ["a", "b", "c"] {
-        write(&store, name, Expect::Absent, "1").expect("new");
+        let revision = write(&store, name, Expect::Absent, "1").expect("new");
+        store.settled(revision).await.expect("synced");
     }
-    store.settled(store.revision()).await.expect("synced");
     drop(store);
     let log = folder.path().join("log");
     let whole = std::fs::read(&log).expect("log");
