@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde::Serialize;
 use std::fmt::{Debug, Display};
+use std::time::Duration;
 
 /// What a controller decides, in its own terms.
 pub type DecisionOf<C> =
@@ -45,6 +46,16 @@ pub trait Controller: Send + Sync + 'static {
         key: &Self::Key,
         effect: Self::Effect,
     ) -> impl Future<Output = Result<(), EffectError>> + Send;
+
+    /// How long to wait for an effect, where the engine's setting does not fit it. The wait ends then and is told as a failure; what
+    /// must not be stopped half-way has to go on by itself, and the next try of the effect has to wait for it and not begin it twice.
+    fn effect_within(effect: &Self::Effect, usual: Duration) -> Duration
+    where
+        Self: Sized,
+    {
+        let _ = effect;
+        usual
+    }
 
     /// The status that is shown now; what equals it is not written again.
     fn shown(world: &Self::World) -> Option<&Self::Status>;

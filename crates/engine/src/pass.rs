@@ -140,8 +140,9 @@ impl<C: Controller> Passes<C> {
     async fn perform(&self, key: &C::Key, effect: C::Effect) -> Turn {
         let name = variant(&effect);
         tracing::debug!(controller = C::NAME, %key, ?effect, "acting");
-        let acted = tokio::time::timeout(self.settings.effect_within, self.controller.act(key, effect)).await;
-        let result = acted.unwrap_or_else(|_| Err(self.late(&name)));
+        let within = C::effect_within(&effect, self.settings.effect_within);
+        let acted = tokio::time::timeout(within, self.controller.act(key, effect)).await;
+        let result = acted.unwrap_or_else(|_| Err(late(&name, within)));
         match result {
             Ok(()) => {
                 self.metrics.acted(C::NAME, &name, "ok");
@@ -158,14 +159,9 @@ impl<C: Controller> Passes<C> {
         }
         let shown =
             tokio::time::timeout(self.settings.effect_within, self.controller.show(world, status)).await;
-        shown.unwrap_or_else(|_| Err(self.late(STATUS)))?;
+        shown.unwrap_or_else(|_| Err(late(STATUS, self.settings.effect_within)))?;
         self.metrics.acted(C::NAME, STATUS, "ok");
         Ok(())
-    }
-
-    fn late(&self, effect: &str) -> EffectError {
-        let within = self.settings.effect_within.as_secs();
-        EffectError::new(Class::Transient, format!("{effect} was not done within {within} s"))
     }
 
     fn judge(&self, effect: &str, error: &EffectError) -> Turn {
@@ -260,4 +256,8 @@ impl<C: Controller> Passes<C> {
         self.controller.forget(key);
         Ended::Quiet
     }
+}
+
+fn late(effect: &str, within: Duration) -> EffectError {
+    EffectError::new(Class::Transient, format!("{effect} was not done within {} s", within.as_secs()))
 }

@@ -162,6 +162,16 @@ async fn an_effect_that_hangs_is_given_up_and_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_effect_may_ask_for_more_time_than_others() {
+    let run = start(&[("a", &[Thing::Patient { seconds: 3000 }])], Settings::default());
+    seconds(3001).await;
+    assert_eq!((run.toy.left("a"), run.toy.act_times("a")), (0, vec![0]));
+    let run = start(&[("a", &[Thing::Patient { seconds: 9000 }])], Settings::default());
+    seconds(3601).await;
+    assert_eq!(run.waits.of("toy", "a").unwrap().sentence, "Patient was not done within 3600 s");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_key_that_concerns_nothing_is_forgotten() {
     let run = start(&[], Settings::default());
     run.wiring.wake("nobody".to_owned());

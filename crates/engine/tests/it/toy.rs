@@ -23,6 +23,8 @@ pub enum Thing {
     OnRecord,
     /// Succeeds after so many seconds.
     Slow { seconds: u64 },
+    /// The same, and it is waited for an hour.
+    Patient { seconds: u64 },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -142,7 +144,7 @@ impl Controller for Toy {
             assert_eq!(state.running[key], 1, "{key} is worked on twice at once");
             state.most_at_once = state.most_at_once.max(state.running.values().sum());
         }
-        if let Thing::Slow { seconds } = effect {
+        if let Thing::Slow { seconds } | Thing::Patient { seconds } = effect {
             tokio::time::sleep(Duration::from_secs(seconds)).await;
         }
         let mut state = self.state.lock();
@@ -150,7 +152,11 @@ impl Controller for Toy {
         let todo = &mut state.scripts.get_mut(key).unwrap().todo;
         match effect {
             Thing::Endless => {}
-            Thing::Step | Thing::OnRecord | Thing::Slow { .. } | Thing::Fail { times: 0, .. } => {
+            Thing::Step
+            | Thing::OnRecord
+            | Thing::Slow { .. }
+            | Thing::Patient { .. }
+            | Thing::Fail { times: 0, .. } => {
                 let _ = todo.pop_front();
             }
             Thing::Fail { class, times } => {
@@ -159,6 +165,10 @@ impl Controller for Toy {
             }
         }
         Ok(())
+    }
+
+    fn effect_within(effect: &Thing, usual: Duration) -> Duration {
+        if matches!(effect, Thing::Patient { .. }) { Duration::from_secs(3600) } else { usual }
     }
 
     fn subject(_: &World) -> Option<ObjectReference> {
