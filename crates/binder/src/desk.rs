@@ -41,7 +41,8 @@ struct Papers {
     wishes: BTreeMap<ObjectKey, Wish>,
     /// The wishes of those who have been offered nothing.
     unoffered: BTreeSet<(Wish, ObjectKey)>,
-    sightings: BTreeMap<String, Sighting>,
+    /// What the server said of a volume's claim, and which claim's uid the volume carried then.
+    sightings: BTreeMap<String, (String, Sighting)>,
     told: BTreeMap<ObjectKey, String>,
     /// When a claim last took a volume.
     taken: Option<Timestamp>,
@@ -178,14 +179,16 @@ impl Desk {
         self.papers.lock().take_back(claim)
     }
 
-    /// Notes what the server knew of the claim of a volume.
-    pub fn note(&self, volume: &str, sighting: Sighting) {
-        self.papers.lock().sightings.insert(volume.to_owned(), sighting);
+    /// Notes what the server knew of the claim whose uid a volume carries.
+    pub fn note(&self, volume: &str, uid: &str, sighting: Sighting) {
+        self.papers.lock().sightings.insert(volume.to_owned(), (uid.to_owned(), sighting));
     }
 
-    /// What the server knew of the claim of a volume when it was last asked.
-    pub fn sighting(&self, volume: &str) -> Option<Sighting> {
-        self.papers.lock().sightings.get(volume).cloned()
+    /// What the server knew of the claim of a volume when it was last asked, if the volume carried this uid then. What was said
+    /// of an earlier claim says nothing about this one: "no such claim" would release the volume of a claim that is just not seen yet.
+    pub fn sighting(&self, volume: &str, uid: &str) -> Option<Sighting> {
+        let papers = self.papers.lock();
+        papers.sightings.get(volume).filter(|(of, _)| of == uid).map(|(_, sighting)| sighting.clone())
     }
 
     /// What was last told a claim about volumes that nearly fit it.

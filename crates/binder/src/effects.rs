@@ -187,10 +187,13 @@ impl Controller for Volumes {
                 office.volumes.replace(&volume).await.map(drop)
             }
             VolumeEffect::ReadClaim(claim) => {
+                // The uid as it was before the question: a volume that changes meanwhile is asked about again.
+                let volume = office.volumes.get(key);
+                let uid = volume.as_ref().map_or("", |volume| volume.claim_uid());
                 let seen = office.claims.read(&claim).await?.map(|claim| {
                     (claim.uid().to_owned(), text(claim.metadata.resource_version.as_ref()).to_owned())
                 });
-                office.desk.note(&key.name, seen);
+                office.desk.note(&key.name, uid, seen);
                 Ok(())
             }
             VolumeEffect::Offer { claim, at } => {

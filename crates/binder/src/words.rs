@@ -218,6 +218,8 @@ pub trait VolumeWords {
     fn claim_ref(&self) -> Option<&ObjectReference>;
     /// Namespace and name of the claim it is for.
     fn claim_key(&self) -> Option<ObjectKey>;
+    /// The uid of the claim it is for, empty for none.
+    fn claim_uid(&self) -> &str;
     /// Phase, empty for none.
     fn phase(&self) -> &str;
     /// What it offers apart from size and modes.
@@ -242,6 +244,9 @@ impl VolumeWords for PersistentVolume {
     fn claim_key(&self) -> Option<ObjectKey> {
         let claim = self.claim_ref()?;
         Some(ObjectKey::new(text(claim.namespace.as_ref()), text(claim.name.as_ref())))
+    }
+    fn claim_uid(&self) -> &str {
+        text(self.claim_ref().and_then(|claim| claim.uid.as_ref()))
     }
     fn phase(&self) -> &str {
         text(self.status.as_ref().and_then(|status| status.phase.as_ref()))

@@ -217,7 +217,7 @@ impl View<'_> {
         let pods = claim_key.iter().flat_map(|key| self.by.pods_using.get(key));
         let pods = pods.filter(|pod| !has_ended(pod)).map(|pod| ObjectKey::of(&*pod).to_string()).collect();
         Some(VolumeWorld {
-            confirmed: self.desk.sighting(name) == Some(seen),
+            confirmed: self.desk.sighting(name, volume.claim_uid()) == Some(seen),
             in_hand: self.desk.is_held(name),
             offer: self.desk.offer_of(name),
             wanted: taker.is_some() || self.wanted(&volume),

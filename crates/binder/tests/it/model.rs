@@ -11,7 +11,7 @@ use lifeboat_binder::decide::volume::{self, VolumeEffect};
 use lifeboat_binder::desk::{Desk, Offer};
 use lifeboat_binder::lean::{PersistentVolume, PersistentVolumeClaim};
 use lifeboat_binder::status::{claim_showing, volume_showing};
-use lifeboat_binder::words::{ClaimWords, Migration, migrated_to};
+use lifeboat_binder::words::{ClaimWords, Migration, VolumeWords, migrated_to};
 use lifeboat_binder::world::{ClaimWorld, Lookups, View, VolumeWorld};
 use lifeboat_engine::{Cache, Next, ObjectKey, Why, variant};
 use std::collections::BTreeMap;
@@ -335,7 +335,8 @@ impl Model {
                 let seen = self.claims.get(&key).map(|claim| {
                     (claim.uid().to_owned(), claim.metadata.resource_version.clone().unwrap_or_default())
                 });
-                self.mind.desk.note(name, seen);
+                let uid = self.volume_world(name).volume.claim_uid().to_owned();
+                self.mind.desk.note(name, &uid, seen);
                 Ok(())
             }
             VolumeEffect::Offer { claim, at } => {

@@ -91,6 +91,24 @@ fn a_volume() {
 }
 
 #[test]
+fn what_the_server_said_of_an_earlier_claim_says_nothing_of_the_next() {
+    let bound = |uid: &str| volume("v").for_claim("c", uid).in_phase("Bound");
+    let asked = |uid: &str, said: Option<(&str, &str)>| {
+        let model = start().with_volume(bound("uid-new"));
+        let said = said.map(|(uid, version)| (uid.to_owned(), version.to_owned()));
+        model.mind.desk.note("v", uid, said);
+        of_volume(&model)
+    };
+    check("there was none with the earlier uid: asked again", &asked("uid-old", None), "Do(ReadClaim)");
+    check("there is none with this uid", &asked("uid-new", None), "Settled => Released");
+    check(
+        "the server has one that is not seen yet",
+        &asked("uid-new", Some(("uid-new", "7"))),
+        "Do(ReadClaim)",
+    );
+}
+
+#[test]
 fn taking_a_claim_off() {
     let end = |v: lifeboat_binder::lean::PersistentVolume| {
         let mut model = start().with_claim(claim().naming("w")).with_volume(v);
