@@ -9,6 +9,7 @@ mod command;
 mod exchange;
 mod failure;
 mod group;
+mod host;
 mod ops;
 mod report;
 mod run;
@@ -94,6 +95,16 @@ impl Lvm2 {
         self.classes.get(name).cloned().ok_or_else(|| Error::NoClass(class.to_owned()))
     }
 
+    /// The options of a named set, where one is asked for.
+    fn options(&self, wanted: &Create) -> Result<Option<Vec<String>>, Error> {
+        let named = |name: &str| {
+            self.option_classes.get(name).cloned().ok_or_else(|| {
+                Error::Invalid(format!("lvcreate option class {name:?} is not configured on this node"))
+            })
+        };
+        Some(wanted.options.as_str()).filter(|name| !name.is_empty()).map(named).transpose()
+    }
+
     /// A change to volumes whose names are good.
     fn target(&self, class: &str, names: &[&str]) -> Result<Arc<Served>, Error> {
         for name in names {
@@ -165,13 +176,15 @@ impl Lvm for Lvm2 {
     async fn create(&self, wanted: Create) -> Result<Volume, Error> {
         check_tags(&wanted.tags)?;
         let served = self.target(&wanted.class, &[&wanted.name])?;
-        let options = match wanted.options.as_str() {
-            "" => None,
-            name => Some(self.option_classes.get(name).cloned().ok_or_else(|| {
-                Error::Invalid(format!("lvcreate option class {name:?} is not configured on this node"))
-            })?),
-        };
-        served.create(wanted, options).await
+        let options = self.options(&wanted)?;
+        served.create(wanted, options, None).await
+    }
+
+    async fn create_as(&self, wanted: Create, name: &str) -> Result<(), Error> {
+        check_tags(&wanted.tags)?;
+        let served = self.target(&wanted.class, &[&wanted.name, name])?;
+        let options = self.options(&wanted)?;
+        served.create(wanted, options, Some(name.to_owned())).await.map(drop)
     }
 
     async fn snapshot(&self, wanted: Snapshot) -> Result<Snapped, Error> {

@@ -312,6 +312,15 @@ pub trait Lvm: Send + Sync + 'static {
     /// Makes a volume.
     async fn create(&self, wanted: Create) -> Result<Volume, Error>;
 
+    /// Makes a volume and publishes it under another name: whoever looks sees the final name only on one that is complete. Where the back
+    /// end can, both are one change, so that neither waits for changes to other volumes in between, and a caller who stops waiting
+    /// finds the volume published.
+    async fn create_as(&self, wanted: Create, name: &str) -> Result<(), Error> {
+        let (class, staged) = (wanted.class.clone(), wanted.name.clone());
+        self.create(wanted).await?;
+        self.rename(&class, &staged, name).await
+    }
+
     /// Takes a snapshot.
     async fn snapshot(&self, wanted: Snapshot) -> Result<Snapped, Error>;
 

@@ -2,13 +2,15 @@
 //!
 //! Every program runs with a list of arguments; none that changes something is stopped half-way. What to mount where is left to others.
 
+mod journal;
 mod table;
 
 use async_trait::async_trait;
+pub use journal::{Journal, is_writable, journal};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
-pub use table::{MountPoint, is_shown_elsewhere, mount_points};
+pub use table::{MountPoint, is_shown_elsewhere, mount_points, mount_points_of_host};
 
 /// Looking at a device takes no longer than this, unless the device does not answer.
 const LOOK_DEADLINE: Duration = Duration::from_secs(30);
@@ -29,6 +31,8 @@ pub enum Filesystem {
 pub enum Purpose {
     /// Reading a snapshot while its origin may be mounted too: nothing is replayed or written.
     ReadSnapshot,
+    /// Reading a writable snapshot of a filesystem that may not have been unmounted: its journal is replayed first, then it is only read.
+    ReplaySnapshot,
     /// Reading and writing.
     Use,
 }
@@ -55,9 +59,35 @@ pub enum MountError {
     /// Lifeboat does not know the filesystem.
     #[error("{0:?} is no filesystem that is supported: use ext4, xfs or btrfs")]
     Unknown(String),
+    /// Nothing is on the device.
+    #[error(
+        "{device} holds no filesystem: it was never formatted. Mount it once with a pod, or use volumeMode Block, then take a new snapshot"
+    )]
+    Blank {
+        /// The device.
+        device: PathBuf,
+    },
+    /// What was committed is only in the journal, and the device cannot be written to.
+    #[error(
+        "the {filesystem} on {device} was not unmounted and its snapshot cannot be written to, so its journal cannot be replayed: files that were synced would be missing. Take a new snapshot"
+    )]
+    NeedsReplay {
+        /// The filesystem.
+        filesystem: &'static str,
+        /// The device.
+        device: PathBuf,
+    },
     /// The system's table of mounts cannot be read.
     #[error("the table of mounts cannot be read: {0}")]
     Table(String),
+}
+
+impl MountError {
+    /// Whether the same try may succeed later without anybody changing the volume.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Failed { .. } | Self::Busy { .. } | Self::Table(_))
+    }
 }
 
 impl Filesystem {
@@ -87,7 +117,10 @@ impl Filesystem {
         match (self, purpose) {
             (Self::Ext4, Purpose::ReadSnapshot) => &["ro", "noload"],
             (Self::Xfs, Purpose::ReadSnapshot) => &["ro", "norecovery", "nouuid"],
-            (Self::Btrfs, Purpose::ReadSnapshot) => &["ro"],
+            (Self::Btrfs, Purpose::ReadSnapshot) | (Self::Ext4 | Self::Btrfs, Purpose::ReplaySnapshot) => {
+                &["ro"]
+            }
+            (Self::Xfs, Purpose::ReplaySnapshot) => &["ro", "nouuid"],
             // A restored or cloned XFS may have the identity of one that is mounted here.
             (Self::Xfs, Purpose::Use) => &["nouuid"],
             (Self::Ext4 | Self::Btrfs, Purpose::Use) => &[],
@@ -296,20 +329,40 @@ impl<T: RunTool> Mounts<T> {
         self.succeeds(&filesystem.grow(device, target), &doing).await
     }
 
-    /// Mounts a snapshot to read it, whether or not its origin is mounted. A snapshot of btrfs has to be writable: where the kernel
-    /// refuses a second device with the same identity (before Linux 6.7), it gets one of its own.
+    /// Mounts a snapshot to read it, whether or not its origin is mounted. A writable one is put in order first, as after any crash, so that
+    /// everything that was synced is there; one that cannot be written to must have been taken of a mounted filesystem, which LVM freezes,
+    /// and is refused where it says that it was not. A snapshot of btrfs has to be writable: where the kernel refuses a second device with
+    /// the same identity (before Linux 6.7), it gets one of its own.
     pub async fn mount_snapshot(
         &self,
         device: &Path,
         target: &Path,
         filesystem: Filesystem,
     ) -> Result<(), MountError> {
-        let first = self.mount(device, target, filesystem, Purpose::ReadSnapshot, &[]).await;
-        if first.is_ok() || filesystem != Filesystem::Btrfs {
-            return first;
+        let (writable, before) = (is_writable(device), journal(filesystem, device)?);
+        if !writable && before == Journal::Dirty {
+            return Err(MountError::NeedsReplay { filesystem: filesystem.name(), device: device.to_owned() });
+        }
+        let purpose = if writable { Purpose::ReplaySnapshot } else { Purpose::ReadSnapshot };
+        let first = match self.mount(device, target, filesystem, purpose, &[]).await {
+            Err(error) if filesystem == Filesystem::Btrfs => error,
+            mounted_or_not => return mounted_or_not,
+        };
+        if before != Journal::Clean {
+            // A log that was not replayed would be lost with the identity.
+            return Err(match first {
+                MountError::Failed { program, doing, detail } => MountError::Failed {
+                    program,
+                    doing,
+                    detail: format!(
+                        "{detail}. Its log must be replayed first, which Linux before 6.7 does only while its origin is not mounted: stop the pod that uses the origin, or use a newer kernel"
+                    ),
+                },
+                other => other,
+            });
         }
         self.give_own_identity(device).await?;
-        self.mount(device, target, filesystem, Purpose::ReadSnapshot, &[]).await
+        self.mount(device, target, filesystem, purpose, &[]).await
     }
 
     /// Brings a mounted filesystem to rest, with everything on the device, and holds its writers until [`Self::thaw`]. Whoever

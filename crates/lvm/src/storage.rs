@@ -2,13 +2,17 @@
 
 use crate::config::Config;
 use crate::{
-    Capacity, Change, Create, DeviceClass, Directories, Error, Lvm, Lvm2, LvmSettings, Run, Snapped,
+    Capacity, Change, Create, DeviceClass, Directories, Error, Lvm, Lvm2, LvmSettings, Pace, Run, Snapped,
     Snapshot, Trouble, Volume,
 };
 use async_trait::async_trait;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
+
+/// Where processes that change the same volume groups find each other. In a container it has to be the host's.
+const LOCKS: &str = "/run/lock/lifeboat";
 
 /// The storage that a configuration describes.
 pub struct Storage {
@@ -30,7 +34,7 @@ impl Storage {
         let settings = LvmSettings {
             config: config.lvm_config,
             option_classes: config.option_classes,
-            ..LvmSettings::default()
+            pace: Pace { locks: Some(PathBuf::from(LOCKS)), ..Pace::default() },
         };
         Ok(Self {
             lvm: Lvm2::telling(config.lvm, settings, run, changes.clone())?,
@@ -88,6 +92,13 @@ impl Lvm for Storage {
         let (back_end, class) = self.of(&asked)?;
         class.clone_into(&mut wanted.class);
         back_end.create(wanted).await
+    }
+
+    async fn create_as(&self, mut wanted: Create, name: &str) -> Result<(), Error> {
+        let asked = std::mem::take(&mut wanted.class);
+        let (back_end, class) = self.of(&asked)?;
+        class.clone_into(&mut wanted.class);
+        back_end.create_as(wanted, name).await
     }
 
     async fn snapshot(&self, mut wanted: Snapshot) -> Result<Snapped, Error> {

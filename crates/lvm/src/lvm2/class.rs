@@ -203,6 +203,7 @@ mod tests {
 
     fn report(volumes: &[(&str, Row)]) -> Report {
         Report {
+            id: String::new(),
             size: 100 * EXTENT,
             free: 40 * EXTENT,
             extent: EXTENT,

@@ -48,7 +48,7 @@ impl Common {
         let mut arguments = self.command("fullreport");
         arguments.extend(owned(&["--units", "b", "--nosuffix"]));
         arguments.extend(owned(&["--configreport", "vg", "-o"]));
-        arguments.extend(owned(&["vg_name,vg_size,vg_free,vg_extent_size,vg_missing_pv_count"]));
+        arguments.extend(owned(&["vg_name,vg_uuid,vg_size,vg_free,vg_extent_size,vg_missing_pv_count"]));
         arguments.extend(owned(&["--configreport", "lv", "-o"]));
         arguments
             .extend(owned(&["lv_name,lv_path,lv_size,lv_attr,lv_tags,lv_kernel_major,lv_kernel_minor,\

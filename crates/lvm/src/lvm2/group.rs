@@ -1,11 +1,13 @@
 //! One volume group: changes one after the other, reads from a report that is fetched once for all who ask.
 
 use super::command::Common;
+use super::host::{self, HostLock};
 use super::report::{Report, read_errors, read_report};
 use super::run::{Output, Patience, Run, unasked};
 use crate::{Change, Error};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -21,6 +23,8 @@ pub struct Pace {
     pub report_deadline: Duration,
     /// After this long a change that still runs is told of; it is never stopped.
     pub wedged_after: Duration,
+    /// Folder for the locks that all processes of this machine share; none where this is the only process.
+    pub locks: Option<PathBuf>,
 }
 
 impl Default for Pace {
@@ -29,9 +33,13 @@ impl Default for Pace {
             report_age: Duration::from_secs(10),
             report_deadline: Duration::from_secs(60),
             wedged_after: Duration::from_secs(120),
+            locks: None,
         }
     }
 }
+
+/// Counts groups of this process.
+static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 pub(super) struct Group {
     pub(super) name: String,
@@ -51,6 +59,8 @@ pub(super) struct Group {
     reserved: AtomicU64,
     /// Names of volumes that this process is wiping or about to wipe.
     hidden: Mutex<BTreeSet<String>>,
+    /// Tells this group of this process apart from every other.
+    us: String,
 }
 
 struct Cached {
@@ -67,7 +77,9 @@ impl Group {
         pace: Pace,
         changes: watch::Sender<Change>,
     ) -> Self {
+        let us = format!("{} {}", std::process::id(), NUMBER.fetch_add(1, Ordering::SeqCst));
         Self {
+            us,
             name,
             run,
             common,
@@ -143,12 +155,38 @@ impl Group {
         let turn = self.turn.clone().lock_owned().await;
         let group = self.clone();
         let work = async move {
-            let done = work(group.clone()).await;
+            let done = match group.alone().await {
+                Ok(host) => {
+                    let done = work(group.clone()).await;
+                    drop(host);
+                    done
+                }
+                Err(error) => Err(error),
+            };
             group.changes.send_modify(|change| *change += 1);
             drop(turn);
             done
         };
         self.detached(work).await
+    }
+
+    /// Waits until no other process of this machine changes the group. What one of them may have changed is asked for anew.
+    async fn alone(&self) -> Result<Option<HostLock>, Error> {
+        let Some(folder) = &self.pace.locks else { return Ok(None) };
+        let path = host::path(folder, &self.name, &*self.report().await?);
+        let (shown, us) = (path.display().to_string(), self.us.clone());
+        let taken = tokio::task::spawn_blocking(move || host::take(&path, &us)).await;
+        let taken = taken.map_err(std::io::Error::other).flatten();
+        let lock = taken.map_err(|error| {
+            Error::Transient(format!(
+                "the lock {shown} of volume group {:?} cannot be taken: {error}; make its folder writable",
+                self.name
+            ))
+        })?;
+        if lock.was_away {
+            self.forget();
+        }
+        Ok(Some(lock))
     }
 
     /// Runs something to its end, whether or not the caller still waits.

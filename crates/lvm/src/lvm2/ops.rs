@@ -16,21 +16,29 @@ impl Served {
         self: Arc<Self>,
         wanted: Create,
         options: Option<Vec<String>>,
+        publish: Option<String>,
     ) -> Result<Volume, Error> {
         let group = self.group.clone();
         let reserved = group.reserve(wanted.size);
         let work = move |group: Arc<Group>| async move {
             let report = group.report().await?;
-            self.must_be_new(&report, &wanted.name)?;
+            for name in [Some(&wanted.name), publish.as_ref()].into_iter().flatten() {
+                self.must_be_new(&report, name)?;
+            }
             let size = rounded(wanted.size, report.extent)?;
             // Those behind us in the queue have promises too, but we are first.
             self.class.admit(&report, 0, size)?;
             let tags = owned(&wanted.tags);
             let arguments = group.common.create(&self.class, &wanted.name, size, &tags, options.as_deref());
             let output = group.mutate(arguments).await?;
-            let made = self.made(&group, "creating", &wanted.name, size, &output).await;
+            let mut made = self.made(&group, "creating", &wanted.name, size, &output).await?;
+            if let Some(name) = publish {
+                let output = group.mutate(group.common.rename(&group.name, &wanted.name, &name)).await?;
+                self.succeeded(&group, "publishing", &wanted.name, 0, &output).await?;
+                made.name = name;
+            }
             drop(reserved);
-            made
+            Ok(made)
         };
         group.change(work).await
     }
@@ -281,6 +289,7 @@ impl Served {
         }
         let after = group.fresh().await.ok();
         let half = after.as_ref().and_then(|report| report.volumes.get(name));
+        // It was not there before the command, and nobody else of this machine changes the group meanwhile.
         if half.is_some_and(|row| row.tags.contains(OWNED)) {
             tracing::warn!(volume = name, "removing what a failed command left");
             group.mutate(group.common.remove(&group.name, name)).await?;

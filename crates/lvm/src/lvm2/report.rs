@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// One volume group with its volumes, of one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Report {
+    /// The group's UUID.
+    pub(crate) id: String,
     pub(crate) size: u64,
     pub(crate) free: u64,
     pub(crate) extent: u64,
@@ -100,6 +102,7 @@ pub(crate) fn read_report(text: &str, group: &str) -> Result<Option<Report>, Unr
         let is_it = |vg: &&BTreeMap<String, Value>| word(vg, "vg_name") == group;
         let Some(vg) = section.vg.iter().find(is_it) else { continue };
         let mut report = Report {
+            id: word(vg, "vg_uuid"),
             size: number(vg, "vg_size")?,
             free: number(vg, "vg_free")?,
             extent: number(vg, "vg_extent_size")?.max(512),

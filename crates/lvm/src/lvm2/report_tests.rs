@@ -31,6 +31,7 @@ fn printed(rows: &str) -> String {
 
 fn group(volumes: &[(&str, Row)]) -> Report {
     Report {
+        id: String::new(),
         size: 1_069_547_520,
         free: 536_870_912,
         extent: 4_194_304,

@@ -38,9 +38,10 @@ impl Lvm2 {
             }
             let tended = async {
                 served.group.fresh().await?;
-                // Others must not wait for a large volume to be wiped.
-                served.recover(Wiping::GoesOn).await?;
-                served.extend_pool().await
+                // Others must not wait for a large volume to be wiped; and a pool that fills up does not wait for leftovers.
+                let (recovered, extended) =
+                    (served.recover(Wiping::GoesOn).await, served.extend_pool().await);
+                recovered.and(extended)
             };
             if let Err(error) = tended.await {
                 tracing::warn!(class = served.class.name, %error, "looking after a device class");
@@ -60,31 +61,46 @@ impl Lvm2 {
 impl Served {
     async fn recover(self: &Arc<Self>, wiping: Wiping) -> Result<(), Error> {
         let report = self.group.report().await?;
+        let mut first = Ok(());
         for (name, row) in report.volumes.iter().filter(|(_, row)| self.class.holds(row)) {
-            if !row.tags.contains(OWNED) {
-                continue;
+            // One that cannot be finished now holds up no other.
+            let finished = self.recover_one(name, row, wiping).await;
+            if let Err(error) = &finished {
+                tracing::warn!(volume = name, %error, "what a crash left of a volume is not cleared yet");
             }
-            if name.starts_with(REMOVED) {
-                // Not ours to finish while this process is at it.
-                let Some(hidden) = self.group.hide(name) else { continue };
-                let finish = self.clone().finish_removal(hidden);
-                match wiping {
-                    Wiping::IsWaitedFor => self.group.detached(finish).await?,
-                    Wiping::GoesOn => self.group.go_on(finish),
-                }
-            } else if name.starts_with(SWAPPED) {
-                self.clone().finish_exchange(name.clone()).await?;
-            } else if name.starts_with(STAGED) {
-                self.clear_staged(name.clone()).await?;
-            } else if !row.is_active() {
-                let name = name.clone();
-                let activate = move |group: Arc<Group>| async move {
-                    group.mutate(group.common.activate(&group.name, &name)).await.map(drop)
-                };
-                self.group.change(activate).await?;
-            }
+            first = first.and(finished);
         }
-        Ok(())
+        first
+    }
+
+    async fn recover_one(self: &Arc<Self>, name: &str, row: &Row, wiping: Wiping) -> Result<(), Error> {
+        if !row.tags.contains(OWNED) {
+            return Ok(());
+        }
+        if name.starts_with(REMOVED) {
+            // Not ours to finish while this process is at it.
+            let Some(hidden) = self.group.hide(name) else { return Ok(()) };
+            let finish = self.clone().finish_removal(hidden);
+            match wiping {
+                Wiping::IsWaitedFor => self.group.detached(finish).await,
+                Wiping::GoesOn => {
+                    self.group.go_on(finish);
+                    Ok(())
+                }
+            }
+        } else if name.starts_with(SWAPPED) {
+            self.clone().finish_exchange(name.to_owned()).await
+        } else if name.starts_with(STAGED) {
+            self.clear_staged(name.to_owned()).await
+        } else if !row.is_active() {
+            let name = name.to_owned();
+            let activate = move |group: Arc<Group>| async move {
+                group.mutate(group.common.activate(&group.name, &name)).await.map(drop)
+            };
+            self.group.change(activate).await
+        } else {
+            Ok(())
+        }
     }
 
     /// In its turn, so that a volume being staged right now is seen as published or still there, never removed under its maker.

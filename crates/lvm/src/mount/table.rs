@@ -28,6 +28,17 @@ pub fn mount_points() -> Result<Vec<MountPoint>, MountError> {
     Ok(text.split(|byte| *byte == b'\n').filter_map(parse).collect())
 }
 
+/// Mounts of the host that this process does not see itself, by a path that it can use: the agent's container has a table of its own, and
+/// with the host's process IDs it can look into the first process's. None where it cannot.
+pub fn mount_points_of_host() -> Result<Vec<MountPoint>, MountError> {
+    let Ok(text) = std::fs::read("/proc/1/mountinfo") else { return Ok(Vec::new()) };
+    let reach = |point: MountPoint| {
+        let below = point.target.strip_prefix("/").map(Path::to_owned).unwrap_or_default();
+        MountPoint { target: Path::new("/proc/1/root").join(below), ..point }
+    };
+    Ok(text.split(|byte| *byte == b'\n').filter_map(parse).map(reach).collect())
+}
+
 /// Whether a folder, or something in it, is shown at another place by a bind mount, or has something mounted on it.
 pub fn is_shown_elsewhere(folder: &Path) -> Result<bool, MountError> {
     let folder = folder.canonicalize().map_err(|error| MountError::Table(error.to_string()))?;

@@ -274,6 +274,97 @@ async fn a_change_whose_caller_went_away_is_finished_and_waited_for() {
     assert_eq!(next.await.unwrap(), Err(exists));
 }
 
+/// Two processes on one group: lvmd and an agent that has its own, or an old one that is still ending.
+#[tokio::test]
+async fn the_volume_of_another_process_is_never_taken_for_a_leftover() {
+    let locks = tempfile::tempdir().unwrap();
+    let fake = FakeLvm::new(200 * EXTENT, None);
+    let process = || {
+        let pace = Pace { locks: Some(locks.path().to_owned()), ..Pace::default() };
+        let settings = LvmSettings { pace, ..LvmSettings::default() };
+        Lvm2::new(vec![thick(0)], settings, Arc::new(fake.clone())).unwrap()
+    };
+    let (one, other) = (process(), process());
+    assert_eq!(one.volumes("thick").await.unwrap(), [], "seen by the first, and remembered");
+    other.create(volume("thick", "a", SMALL)).await.unwrap();
+    let exists = Err(Error::Exists { class: "thick".to_owned(), name: "a".to_owned() });
+    assert_eq!(one.create(volume("thick", "a", SMALL)).await, exists);
+    assert!(fake.state.lock().volumes.contains_key("a"));
+}
+
+#[tokio::test]
+async fn processes_of_one_machine_change_a_group_one_after_the_other() {
+    let locks = tempfile::tempdir().unwrap();
+    let fake = FakeLvm::new(200 * EXTENT, None);
+    let process = || {
+        let pace = Pace { locks: Some(locks.path().to_owned()), ..Pace::default() };
+        let settings = LvmSettings { pace, ..LvmSettings::default() };
+        Arc::new(Lvm2::new(vec![thick(0)], settings, Arc::new(fake.clone())).unwrap())
+    };
+    fake.fault("lvcreate", Fault::Waits);
+    let making = |lvm: Arc<Lvm2>, name: &'static str| {
+        tokio::spawn(async move { lvm.create(volume("thick", name, SMALL)).await })
+    };
+    let first = making(process(), "a");
+    while fake.count("lvcreate") == 0 {
+        tokio::task::yield_now().await;
+    }
+    let second = making(process(), "b");
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(fake.count("lvcreate"), 1, "the second waits for the first");
+    fake.go();
+    first.await.unwrap().unwrap();
+    second.await.unwrap().unwrap();
+    assert_eq!(fake.count("lvcreate"), 2);
+}
+
+#[tokio::test]
+async fn a_volume_is_made_and_published_in_one_turn() {
+    let (fake, lvm) = both();
+    fake.fault("lvcreate", Fault::Waits);
+    let wanted = || volume("thick", "staging-a", SMALL);
+    let began = tokio::time::timeout(Duration::from_millis(20), lvm.create_as(wanted(), "a"));
+    assert!(began.await.is_err(), "nobody waits for it any more");
+    let others = (0..5).map(|n| {
+        let lvm = lvm.clone();
+        tokio::spawn(async move {
+            lvm.create_as(volume("thick", &format!("s{n}"), SMALL), &format!("v{n}")).await
+        })
+    });
+    let others: Vec<_> = others.collect();
+    let again = tokio::spawn({
+        let lvm = lvm.clone();
+        async move { lvm.create_as(volume("thick", "staging-a", SMALL), "a").await }
+    });
+    tokio::task::yield_now().await;
+    fake.go();
+    let exists = Error::Exists { class: "thick".to_owned(), name: "a".to_owned() };
+    assert_eq!(again.await.unwrap(), Err(exists), "what was begun is found published");
+    for other in others {
+        other.await.unwrap().unwrap();
+    }
+    let names: Vec<_> = fake.state.lock().volumes.keys().cloned().collect();
+    assert_eq!(names, ["a", "v0", "v1", "v2", "v3", "v4"]);
+}
+
+#[tokio::test]
+async fn one_leftover_that_cannot_be_finished_holds_up_nothing_else() {
+    let (fake, lvm) = both();
+    let ours = || Lv { size: SMALL, tags: tags(&["lifeboat.volume"]), ..Lv::default() };
+    for name in ["lb.staged.x", "lb.staged.y", "z"] {
+        fake.state.lock().volumes.insert(name.to_owned(), Lv { active: name != "z", ..ours() });
+    }
+    fake.state.lock().data_percent = 90.0;
+    fake.fault("lvremove", Fault::Unstartable);
+    lvm.tend().await;
+    let state = fake.state.lock();
+    assert!(!state.volumes.contains_key("lb.staged.y"), "the other leftover is gone");
+    assert!(state.volumes["z"].active, "and the volume is active");
+    assert_eq!(state.pool, Some(60 * EXTENT), "and the pool has grown");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_change_that_hangs_is_told_of_and_not_stopped() {
     let fake = FakeLvm::new(200 * EXTENT, None);
