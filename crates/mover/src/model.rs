@@ -195,8 +195,15 @@ pub trait Mover: Send + Sync + 'static {
         tags: &BTreeMap<String, String>,
     ) -> Result<Vec<Snapshot>, Error>;
 
-    /// Removes snapshots, and later the data that nothing uses any more. An id that is gone already is no error.
+    /// Removes snapshots; the data that nothing uses any more then is removed by [`prune`](Self::prune). An id that is gone already is no error.
     async fn forget(&self, repository: &Repository, snapshots: &BTreeSet<String>) -> Result<(), Error>;
+
+    /// Removes data that no snapshot uses. It may take long, can be cut off at any time and begun again by anybody. Where others
+    /// are at work in the repository that is a passing failure.
+    async fn prune(&self, repository: &Repository) -> Result<(), Error> {
+        let _ = repository;
+        Ok(())
+    }
 
     /// Checks the repository; with `read_data` every byte of it.
     async fn verify(&self, repository: &Repository, read_data: bool) -> Result<Verified, Error>;

@@ -128,6 +128,14 @@ impl Mover for Rustic {
         .await
     }
 
+    async fn prune(&self, repository: &Repository) -> Result<(), Error> {
+        let operation = Operation::silent();
+        self.run(repository, Limits::default(), operation, move |keys, repository, objects| {
+            prune(&keys.open(repository, &objects)?)
+        })
+        .await
+    }
+
     async fn verify(&self, repository: &Repository, read_data: bool) -> Result<Verified, Error> {
         let operation = Operation::silent();
         self.run(repository, Limits::default(), operation, move |keys, repository, objects| {
@@ -161,20 +169,19 @@ fn find(opened: &Opened, tags: &BTreeMap<String, String>) -> Result<Vec<Snapshot
     Ok(found.iter().map(describe).filter(carries).collect())
 }
 
-/// Removes snapshots, then data that nothing uses, unless somebody is at work in the repository: then the next one does it.
+/// Removes snapshots.
 fn forget(opened: &Opened, snapshots: &BTreeSet<String>) -> Result<(), Error> {
     let operation = &opened.objects.operation;
     let parse =
         |id: &String| id.parse().map_err(|_| Error::Invalid(format!("{id:?} is no id of a snapshot")));
     let ids: Vec<SnapshotId> = snapshots.iter().map(parse).collect::<Result<_, _>>()?;
-    opened.engine.delete_snapshots(&ids).map_err(|error| operation.explain("removing snapshots", &error))?;
-    let _lock = match Lock::take(opened, Mode::Exclusive) {
-        Err(error @ Error::Transient(_)) if operation.check().is_ok() => {
-            tracing::info!(store = opened.objects.name(), %error, "unused data is removed another time");
-            return Ok(());
-        }
-        lock => lock?,
-    };
+    opened.engine.delete_snapshots(&ids).map_err(|error| operation.explain("removing snapshots", &error))
+}
+
+/// Removes data that nothing uses, while nobody else is at work in the repository.
+fn prune(opened: &Opened) -> Result<(), Error> {
+    let operation = &opened.objects.operation;
+    let _lock = Lock::take(opened, Mode::Exclusive)?;
     let options = PruneOptions::default();
     opened
         .engine

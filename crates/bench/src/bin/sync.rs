@@ -237,6 +237,7 @@ impl Stream {
             state: self.folder.join("state"),
             policy: Policy::default(),
             checkpoint: CHECKPOINT,
+            terms: lifeboat_stream::Terms::default(),
         })?)
     }
 

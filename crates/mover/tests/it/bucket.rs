@@ -53,6 +53,7 @@ async fn a_bucket_holds_a_repository() {
     other.restore(&repository, into(&first.snapshot.id, &target), unwatched()).await.unwrap();
     corpus::assert_same(&source, &target);
     other.forget(&repository, &[first.snapshot.id.clone()].into()).await.unwrap();
+    other.prune(&repository).await.unwrap();
     let verified = other.verify(&repository, true).await.unwrap();
     assert_eq!((verified.snapshots, verified.faults.as_slice()), (1, &[][..]));
     let keys = server.keys();

@@ -233,6 +233,9 @@ async fn what_was_forgotten_is_gone_and_the_rest_is_whole() {
     let ids = BTreeSet::from([first.snapshot.id.clone()]);
     mover.forget(&repository, &ids).await.unwrap();
     mover.forget(&repository, &ids).await.unwrap();
+    // Another process goes on with what this one left.
+    Rustic::new().prune(&repository).await.unwrap();
+    mover.prune(&repository).await.unwrap();
     let found = mover.find(&repository, &tags(&[])).await.unwrap();
     assert_eq!(found.iter().map(|snapshot| &snapshot.id).collect::<Vec<_>>(), [&second.snapshot.id]);
     let verified = mover.verify(&repository, true).await.unwrap();

@@ -78,6 +78,7 @@ async fn restic_reads_what_we_wrote() {
 
     // restic goes on with what we began, and after it has pruned everything is still whole.
     mover.forget(&repository, &[raw.snapshot.id.clone()].into()).await.unwrap();
+    mover.prune(&repository).await.unwrap();
     run(&restic, &place, &["prune"]);
     run(&restic, &place, &["check", "--read-data"]);
     assert_eq!(mover.verify(&repository, true).await.unwrap().faults, Vec::<String>::new());
