@@ -103,6 +103,14 @@ impl Applier {
         }
     }
 
+    /// Removes what a copy that was cut off has put aside.
+    pub(crate) fn drop_stash(&mut self) -> Result<(), Error> {
+        match &mut self.target {
+            Target::Tree(tree) => tree.drop_stash(),
+            Target::Device(_) => Ok(()),
+        }
+    }
+
     /// Puts everything that was applied on the disk.
     pub(crate) fn sync(&self) -> Result<(), Error> {
         match &self.target {

@@ -94,6 +94,19 @@ pub enum Refusal {
     /// The receiver's volume is full.
     #[error("the receiver has no room: {0}")]
     NoRoom(String),
+    /// All of it arrived, and its owner has not published it yet. Said only to senders that understand it.
+    #[error("the receiver has all of generation {0} and has not published it yet; it is asked again")]
+    Publishing(String),
+    /// The receiver has a complete copy of another volume.
+    #[error(
+        "the receiver has a complete copy of another volume (lineage {have}), the sender's is of lineage {offered}: nothing was overwritten"
+    )]
+    OtherLineage {
+        /// What the copy descends from.
+        have: String,
+        /// What the sender's volume descends from.
+        offered: String,
+    },
 }
 
 impl Error {
@@ -101,7 +114,10 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
-            Self::Link(_) | Self::Refused(Refusal::Busy | Refusal::Failed(_) | Refusal::UnknownDestination)
+            Self::Link(_)
+                | Self::Refused(
+                    Refusal::Busy | Refusal::Failed(_) | Refusal::UnknownDestination | Refusal::Publishing(_)
+                )
         )
     }
 

@@ -84,6 +84,13 @@ pub(crate) struct Table {
     pub(crate) entries: Vec<Entry>,
 }
 
+impl Table {
+    /// Forgets the numbers that files have on the other side: by chance they are those of other files here.
+    pub(crate) fn forget_numbers(&mut self) {
+        self.entries.iter_mut().for_each(|entry| entry.number = 0);
+    }
+}
+
 /// An index that was written.
 #[derive(Debug)]
 pub(crate) struct Index {

@@ -1,7 +1,7 @@
 //! Carries a volume's changes to a peer: keyed, encrypted, resumable.
 //!
 //! A sender compares a snapshot with its memory of the last sync and sends the blocks that differ; a receiver applies them to a staging
-//! volume and says when that holds the whole generation. Both need the same pre-shared key; who does not hold it learns nothing.
+//! volume and says when that holds the whole generation, or once its owner has published it. Both need the same pre-shared key; who does not hold it learns nothing.
 //!
 //! ```text
 //!   snapshot ──▶ walk / blocks ──▶ plan ──▶ sink ──▶ frames ══ Noise over TCP ══▶ session ──▶ apply ──▶ staging volume
@@ -30,7 +30,7 @@ mod wire;
 pub use apply::{Place, Policy};
 pub use error::{Error, Refusal};
 pub use key::Key;
-pub use receive::{CHECKPOINT, Completed, Destination, Destinations, Event, Progress, Receiver};
+pub use receive::{CHECKPOINT, Completed, Destination, Destinations, Event, Progress, Receiver, Terms};
 pub use send::{Changed, Job, Limits, Sending, Sent, Source, send};
 pub use tree::Trust;
 pub use wire::link::Timing;

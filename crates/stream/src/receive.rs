@@ -10,8 +10,10 @@ pub(crate) mod session;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -23,10 +25,10 @@ use crate::apply::{Place, Policy};
 use crate::error::Refusal;
 use crate::wire::handshake;
 use crate::wire::link::{self, Done, Shared, Timing};
-use crate::wire::record::{Answer, encode};
+use crate::wire::record::{Answer, MOST_DATA, encode};
 use crate::{Error, Key};
 use journal::{Complete, Journal};
-use session::{Ends, Session};
+use session::{Ends, Ran, Session};
 
 /// A volume that changes are expected for.
 #[derive(Clone, Debug)]
@@ -49,6 +51,20 @@ pub struct Destination {
     pub policy: Policy,
     /// After this many bytes, what was applied is made safe, so that a cut link costs no more than this.
     pub checkpoint: u64,
+    /// What a copy needs besides.
+    pub terms: Terms,
+}
+
+/// What a copy needs besides a key and an epoch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// Where it is set, a sender hears that its copy is done only once [`Destinations::published`] was called. It is kept on the line for so
+    /// long, and asks again later.
+    pub publishes: Option<Duration>,
+    /// The volume that the complete copy here descends from. A copy of another one is refused.
+    pub lineage: Option<String>,
+    /// The lineage that may take its place.
+    pub accepts: Option<String>,
 }
 
 /// Bytes between two checkpoints, unless the owner says otherwise.
@@ -135,6 +151,26 @@ pub struct Completed {
     pub skipped: u64,
     /// Whether the whole copy was read and compared.
     pub verified: bool,
+    /// The volume that the source descends from, where the sender says it.
+    pub lineage: Option<String>,
+    /// Why the copy may show different moments, where it may.
+    pub fuzzy: Option<String>,
+}
+
+impl Completed {
+    /// What an earlier process completed in this copy of a volume, and nobody may have published yet.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn left(destination: &str, incarnation: &str, state: &Path) -> Result<Option<Self>, Error> {
+        let journal = Journal::read(state)?.filter(|journal| journal.incarnation == incarnation);
+        let told = journal
+            .and_then(|journal| Some(Event::completed(destination, &journal, journal.complete.as_ref()?)));
+        Ok(told.and_then(|event| match event {
+            Event::Completed(completed) => Some(completed),
+            _ => None,
+        }))
+    }
 }
 
 impl Event {
@@ -151,6 +187,8 @@ impl Event {
             entries: done.entries,
             skipped: done.skipped,
             verified: done.verified,
+            lineage: journal.more.lineage.clone(),
+            fuzzy: journal.more.fuzzy.clone(),
         })
     }
 }
@@ -174,6 +212,8 @@ struct Slot {
     /// Held by the connection that applies to it.
     busy: Arc<tokio::sync::Mutex<()>>,
     link: Mutex<Option<Arc<Shared>>>,
+    /// Set once the owner has published what was completed in it.
+    published: Done,
 }
 
 /// Connections that have not shown a key yet, at once.
@@ -219,7 +259,7 @@ impl Receiver {
                 Err(error) => {
                     // No more open files, most likely: those that are open come to an end.
                     tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                    tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }
         }
@@ -245,7 +285,8 @@ impl Destinations {
         if slots.get(&destination.id).is_some_and(|slot| slot.busy.try_lock().is_err()) {
             return Err(Error::Refused(Refusal::Busy));
         }
-        let slot = Slot { destination, busy: Arc::default(), link: Mutex::default() };
+        let slot =
+            Slot { destination, busy: Arc::default(), link: Mutex::default(), published: Done::default() };
         slots.insert(slot.destination.id.clone(), Arc::new(slot));
         if let Some(event) = told {
             self.tell(event);
@@ -261,6 +302,19 @@ impl Destinations {
                 link.stop();
             }
             let _ended = slot.busy.lock().await;
+        }
+    }
+
+    /// Says that what was completed in a copy of a volume is published: its sender may count on it.
+    pub async fn published(&self, id: &str, incarnation: &str) {
+        let of = |slots: &BTreeMap<String, Arc<Slot>>| {
+            slots.get(id).filter(|slot| slot.destination.incarnation == incarnation).cloned()
+        };
+        let slot = of(&self.slots.lock());
+        if let Some(slot) = slot {
+            slot.published.set();
+            // Whoever waits on the line is told before the owner goes on. One that did not hear it asks again.
+            let _told = tokio::time::timeout(Duration::from_secs(1), slot.busy.lock()).await;
         }
     }
 
@@ -327,9 +381,14 @@ impl Destinations {
                             tell: &tell,
                         };
                         let outcome = session.run();
+                        if let Ok(Ran { event, owed: Some(token) }) = outcome {
+                            event.into_iter().for_each(tell);
+                            owe(&mut ends, &slot, hello.more.waits, token, claimed);
+                            return Ok(None);
+                        }
                         *slot.link.lock() = None;
                         drop(claimed);
-                        outcome
+                        outcome.map(|ran| ran.event)
                     });
                 done.set();
                 outcome
@@ -374,6 +433,45 @@ impl Destinations {
         *slot.link.lock() = Some(Arc::clone(shared));
         Ok((slot, claimed))
     }
+}
+
+/// How often it is looked whether a sender that waits has hung up.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Keeps a sender on the line until its copy is published, and tells it so. One that does not hear it asks again.
+fn owe(ends: &mut Ends, slot: &Slot, waits: bool, token: Option<String>, claimed: OwnedMutexGuard<()>) {
+    let (began, hung_up) = (Instant::now(), AtomicBool::new(false));
+    // A sender that does not know of publishing waits as long as it takes.
+    let patience = slot.destination.terms.publishes.filter(|_| waits);
+    let Ends { reader, writer, .. } = ends;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut frame = Vec::new();
+            while reader.read(&mut frame).is_ok() {}
+            hung_up.store(true, Ordering::Release);
+        });
+        let answer = loop {
+            if slot.published.wait(LOOK_EVERY) {
+                break Some(Answer::Finished { token });
+            }
+            if hung_up.load(Ordering::Acquire) {
+                break None;
+            }
+            if patience.is_some_and(|patience| began.elapsed() >= patience) {
+                let journal = Journal::read(&slot.destination.state).ok().flatten();
+                let generation = journal.map(|journal| journal.generation).unwrap_or_default();
+                break Some(Answer::Refused(Refusal::Publishing(generation)));
+            }
+        };
+        if let Some(answer) = answer {
+            let said = writer.push(MOST_DATA, |frame| encode(&answer, frame)).and_then(|()| writer.flush());
+            if let Err(error) = said {
+                tracing::debug!(%error, "the sender did not hear what became of its copy");
+            }
+        }
+        *slot.link.lock() = None;
+        drop(claimed);
+    });
 }
 
 /// Ends a link with the future that owns it.

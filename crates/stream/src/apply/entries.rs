@@ -106,6 +106,15 @@ impl Tree {
         renameat(folder, name, stash, slot.as_str()).map_err(fault)
     }
 
+    /// Removes everything that was put aside, where there is anything.
+    pub(super) fn drop_stash(&mut self) -> Result<(), Error> {
+        let there = kind(self.root.as_fd(), OsStr::from_bytes(STASH));
+        match there.map_err(|error| self.fault("looking for", STASH, error))? {
+            Some(_) => self.delete(STASH),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn delete(&mut self, path: &[u8]) -> Result<(), Error> {
         self.folder = None;
         let (folder, name) = match beneath::parent(self.root.as_fd(), path) {

@@ -13,6 +13,9 @@ pub(crate) struct Known<'a> {
     pub(crate) base: Option<&'a str>,
     /// The highest epoch that was ever seen, or asked for by the caller.
     pub(crate) epoch: u64,
+    /// The volume that a complete copy descends from, and another that may take its place.
+    pub(crate) lineage: Option<&'a str>,
+    pub(crate) accepts: Option<&'a str>,
     pub(crate) journal: Option<&'a Journal>,
 }
 
@@ -30,7 +33,9 @@ pub(crate) enum Opening {
         base: String,
     },
     Resume,
-    /// It was applied before; only the answer was lost.
+    /// It was applied before, and is not published yet as far as this copy knows.
+    Publishing,
+    /// It was published before; only the answer was lost.
     Finished,
 }
 
@@ -39,11 +44,18 @@ pub(crate) fn open(known: &Known<'_>, hello: &Hello) -> Opening {
     if hello.epoch < known.epoch {
         return Opening::Refuse(Refusal::OldEpoch { offered: hello.epoch, seen: known.epoch });
     }
+    if let (Some(have), Some(offered)) = (known.lineage, hello.more.lineage.as_deref())
+        && have != offered
+        && known.accepts != Some(offered)
+    {
+        let (have, offered) = (have.to_owned(), offered.to_owned());
+        return Opening::Refuse(Refusal::OtherLineage { have, offered });
+    }
     let journal = known.journal.filter(|journal| journal.incarnation == known.incarnation);
     if let Some(journal) = journal {
         let same = journal.generation == hello.generation && !journal.damaged;
         match (&journal.complete, same) {
-            (Some(_), true) => return Opening::Finished,
+            (Some(_), true) => return Opening::Publishing,
             // It waits to be published; nothing may touch it until then.
             (Some(_), false) => return Opening::Refuse(Refusal::Busy),
             (None, true) if can_start(journal.base.as_deref(), hello) => return Opening::Resume,
@@ -54,6 +66,12 @@ pub(crate) fn open(known: &Known<'_>, hello: &Hello) -> Opening {
                 return Opening::Refuse(Refusal::Spoiled(format!("generation {}", journal.generation)));
             }
         }
+    }
+    let published = known.journal.is_some_and(|journal| {
+        journal.generation == hello.generation && journal.complete.is_some() && !journal.damaged
+    });
+    if published && known.base == Some(hello.generation.as_str()) {
+        return Opening::Finished;
     }
     match known.base {
         base if can_start(base, hello) => Opening::Start { base: base.map(str::to_owned), clear: false },
@@ -73,7 +91,7 @@ fn can_start(base: Option<&str>, hello: &Hello) -> bool {
 mod tests {
     use super::*;
     use crate::receive::journal::Complete;
-    use crate::wire::record::Kind;
+    use crate::wire::record::{Kind, More};
 
     fn hello(epoch: u64, bases: &[&str], full: bool, generation: &str) -> Hello {
         Hello {
@@ -87,6 +105,7 @@ mod tests {
             token: None,
             kind: Kind::Tree,
             secret: [0; 32],
+            more: More::default(),
         }
     }
 
@@ -102,11 +121,13 @@ mod tests {
             open: None,
             damaged: false,
             complete: complete.then_some(done),
+            more: More::default(),
         }
     }
 
     fn check(base: Option<&str>, epoch: u64, journal: Option<Journal>, hello: &Hello, expected: &Opening) {
-        let known = Known { incarnation: "i", base, epoch, journal: journal.as_ref() };
+        let journal_of = journal.as_ref();
+        let known = Known { incarnation: "i", base, epoch, journal: journal_of, ..Known::default() };
         assert_eq!(&open(&known, hello), expected, "{base:?} {journal:?} {hello:?}");
     }
 
@@ -173,10 +194,41 @@ mod tests {
             0,
             Some(journal(Some("a"), "b", true)),
             &hello(1, &["a"], true, "b"),
-            &Opening::Finished,
+            &Opening::Publishing,
         );
         let busy = Opening::Refuse(Refusal::Busy);
         check(Some("a"), 0, Some(journal(Some("a"), "b", true)), &hello(1, &["a"], true, "c"), &busy);
+    }
+
+    #[test]
+    fn what_was_published_is_told_again_with_its_token() {
+        let earlier = |complete| Journal { incarnation: "h".into(), ..journal(Some("a"), "b", complete) };
+        let asks = hello(1, &["a"], true, "b");
+        check(Some("b"), 0, Some(earlier(true)), &asks, &Opening::Finished);
+        // What this copy is says that it was published, and the journal that it is the same.
+        check(Some("b"), 0, None, &asks, &mismatch(Some("b"), Some("a")));
+        check(Some("unknown-3"), 0, Some(earlier(true)), &asks, &mismatch(Some("unknown-3"), Some("a")));
+    }
+
+    #[test]
+    fn a_copy_of_another_volume_is_not_overwritten() {
+        let check = |have: Option<&str>, accepts: Option<&str>, offered: Option<&str>, taken: bool| {
+            let more = More { lineage: offered.map(str::to_owned), ..More::default() };
+            let hello = Hello { more, ..hello(1, &["a"], true, "b") };
+            let known =
+                Known { incarnation: "i", base: Some("a"), lineage: have, accepts, ..Known::default() };
+            let opening = open(&known, &hello);
+            let refused = matches!(opening, Opening::Refuse(Refusal::OtherLineage { .. }));
+            assert_eq!(!refused, taken, "{have:?} {accepts:?} {offered:?} {opening:?}");
+        };
+        check(Some("one"), None, Some("one"), true);
+        check(Some("one"), None, Some("two"), false);
+        check(Some("one"), Some("two"), Some("two"), true);
+        check(Some("one"), Some("three"), Some("two"), false);
+        // Nothing complete is here, or it came before lineages were told.
+        check(None, None, Some("two"), true);
+        // A sender that does not know of lineages.
+        check(Some("one"), None, None, true);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::error::errno;
-use crate::wire::record::{Record, decode, encode};
+use crate::wire::record::{More, Record, decode, encode};
 
 /// How far a sync has come.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +30,9 @@ pub(crate) struct Journal {
     pub(crate) damaged: bool,
     /// Set once all of it was applied, verified and synced.
     pub(crate) complete: Option<Complete>,
+    /// What the sender said besides; it stands behind the rest, and an older process wrote none.
+    #[serde(skip)]
+    pub(crate) more: More,
 }
 
 /// A sync that came to its end.
@@ -49,12 +52,21 @@ const EPOCH: &str = "epoch";
 impl Journal {
     /// Reads the journal of a destination.
     pub(crate) fn read(folder: &Path) -> Result<Option<Self>, Error> {
-        read(folder, JOURNAL)
+        let damaged = || Error::Damaged(format!("{} is not what was written there", folder.display()));
+        let Some(content) = content(folder, JOURNAL)? else { return Ok(None) };
+        let (mut journal, rest) = decode::<Self>(&content).map_err(|_| damaged())?;
+        if !rest.is_empty() {
+            journal.more = decode(rest).map_err(|_| damaged())?.0;
+        }
+        Ok(Some(journal))
     }
 
     /// Writes it.
     pub(crate) fn write(&self, folder: &Path) -> Result<(), Error> {
-        write(folder, JOURNAL, self)
+        let mut content = Vec::new();
+        encode(self, &mut content)?;
+        encode(&self.more, &mut content)?;
+        write(folder, JOURNAL, &content)
     }
 }
 
@@ -65,10 +77,22 @@ pub(crate) fn epoch(folder: &Path) -> Result<u64, Error> {
 
 /// Notes an epoch, if it is higher than those before.
 pub(crate) fn raise_epoch(folder: &Path, to: u64) -> Result<(), Error> {
-    if epoch(folder)? < to { write(folder, EPOCH, &to) } else { Ok(()) }
+    if epoch(folder)? >= to {
+        return Ok(());
+    }
+    let mut content = Vec::new();
+    encode(&to, &mut content)?;
+    write(folder, EPOCH, &content)
 }
 
 fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>, Error> {
+    let damaged =
+        |_| Error::Damaged(format!("{} is not what was written there", folder.join(name).display()));
+    let Some(content) = content(folder, name)? else { return Ok(None) };
+    Ok(Some(decode(&content).map_err(damaged)?.0))
+}
+
+fn content(folder: &Path, name: &str) -> Result<Option<Vec<u8>>, Error> {
     let path = folder.join(name);
     let bytes = match std::fs::read(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -79,18 +103,16 @@ fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>, Err
     if blake3::hash(content).as_bytes() != digest {
         return Err(damaged());
     }
-    Ok(Some(decode(content).map_err(|_| damaged())?.0))
+    Ok(Some(content.to_vec()))
 }
 
-fn write<T: Serialize>(folder: &Path, name: &str, value: &T) -> Result<(), Error> {
+fn write(folder: &Path, name: &str, content: &[u8]) -> Result<(), Error> {
     let path = folder.join(name);
     let fault = |error: std::io::Error| Error::target("writing", &path, errno(&error));
-    let mut content = Vec::new();
-    encode(value, &mut content)?;
     let next = folder.join(format!("{name}.next"));
     let mut file = File::create(&next).map_err(fault)?;
-    file.write_all(blake3::hash(&content).as_bytes()).map_err(fault)?;
-    file.write_all(&content).map_err(fault)?;
+    file.write_all(blake3::hash(content).as_bytes()).map_err(fault)?;
+    file.write_all(content).map_err(fault)?;
     file.sync_all().map_err(fault)?;
     std::fs::rename(&next, &path).map_err(fault)?;
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(fault)

@@ -39,9 +39,11 @@ impl Ends {
     pub(crate) fn hello(&mut self) -> Result<Hello, Error> {
         let mut frame = Vec::new();
         self.reader.read(&mut frame)?;
-        let (hello, _) = decode::<Hello>(&frame)?;
+        let hello = Hello::decode(&frame)?;
+        let more = [hello.more.lineage.as_ref(), hello.more.fuzzy.as_ref()];
         let names = [Some(&hello.destination), Some(&hello.generation), hello.token.as_ref()];
-        let sane = names.into_iter().flatten().chain(&hello.bases).all(|name| name.len() <= LONGEST_NAME)
+        let names = names.into_iter().chain(more);
+        let sane = names.flatten().chain(&hello.bases).all(|name| name.len() <= LONGEST_NAME)
             && !hello.generation.is_empty()
             && hello.bases.len() <= 8;
         if sane { Ok(hello) } else { Err(Error::Protocol("names that are too long".to_owned())) }
@@ -63,10 +65,17 @@ pub(crate) struct Session<'a> {
     pub(crate) tell: &'a dyn Fn(Event),
 }
 
+/// What a session came to.
+pub(crate) struct Ran {
+    /// What the owner is to be told, unless it was told before.
+    pub(crate) event: Option<Event>,
+    /// What the sender is still to be told once the copy is published: its token.
+    pub(crate) owed: Option<Option<String>>,
+}
+
 impl Session<'_> {
-    /// Applies all of it. Hands back what the owner is to be told once nothing touches the staging volume any more; nothing if it
-    /// was told before.
-    pub(crate) fn run(&mut self) -> Result<Option<Event>, Error> {
+    /// Applies all of it. Nothing touches the staging volume any more when it returns.
+    pub(crate) fn run(&mut self) -> Result<Ran, Error> {
         let destination = self.destination;
         let state = &destination.state;
         let journal = Journal::read(state)?;
@@ -74,6 +83,8 @@ impl Session<'_> {
             incarnation: &destination.incarnation,
             base: destination.base.as_deref(),
             epoch: destination.epoch.max(journal::epoch(state)?),
+            lineage: destination.terms.lineage.as_deref(),
+            accepts: destination.terms.accepts.as_deref(),
             journal: journal.as_ref(),
         };
         let opening = decide::open(&known, self.hello);
@@ -84,9 +95,14 @@ impl Session<'_> {
         let mut applier =
             Applier::open(&destination.place, destination.policy, self.hello.kind, self.hello.secret)?;
         let mut journal = match (opening, journal) {
-            (Opening::Finished, Some(Journal { complete: Some(done), .. })) => {
+            (Opening::Publishing, Some(Journal { complete: Some(done), .. }))
+                if destination.terms.publishes.is_some() =>
+            {
+                return Ok(Ran { event: None, owed: Some(done.token) });
+            }
+            (Opening::Publishing | Opening::Finished, Some(Journal { complete: Some(done), .. })) => {
                 self.ends.answer(&Answer::Finished { token: done.token })?;
-                return Ok(None);
+                return Ok(Ran { event: None, owed: None });
             }
             (Opening::Resume, Some(journal)) => {
                 if let Some(open) = journal.open.clone() {
@@ -100,12 +116,15 @@ impl Session<'_> {
                 journal
             }
             (Opening::Start { base, clear }, _) => {
+                applier.drop_stash()?;
                 self.prepare(&mut applier, base.is_none(), clear)?;
                 let journal = self.begin(base)?;
                 self.ends.answer(&Answer::Start { base: journal.base.clone() })?;
                 journal
             }
             (Opening::Compare { base }, _) => {
+                // What a copy that nobody goes on with has put aside is no part of this one.
+                applier.drop_stash()?;
                 self.inventory(&applier)?;
                 let journal = self.begin(Some(base))?;
                 self.ends.answer(&Answer::Start { base: journal.base.clone() })?;
@@ -127,12 +146,15 @@ impl Session<'_> {
             }
             done => done?,
         };
-        let event = Event::completed(&destination.id, &journal, &done);
+        let event = Some(Event::completed(&destination.id, &journal, &done));
+        if destination.terms.publishes.is_some() {
+            return Ok(Ran { event, owed: Some(done.token) });
+        }
         // If this is lost, the sender asks again and hears it then.
         if let Err(error) = self.ends.answer(&Answer::Finished { token: done.token }) {
             tracing::debug!(%error, "the sender did not hear that it is done");
         }
-        Ok(Some(event))
+        Ok(Ran { event, owed: None })
     }
 
     /// An empty volume is empty, or was begun by us and is emptied.
@@ -162,6 +184,7 @@ impl Session<'_> {
             open: None,
             damaged: false,
             complete: None,
+            more: self.hello.more.clone(),
         };
         journal.write(&self.destination.state)?;
         Ok(journal)

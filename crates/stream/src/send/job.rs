@@ -74,6 +74,10 @@ pub struct Job {
     pub compress: bool,
     /// Its bounds.
     pub limits: Limits,
+    /// The volume that the source descends from: a receiver that has a complete copy of another one refuses.
+    pub lineage: Option<String>,
+    /// Why the source may show different moments, where it may.
+    pub fuzzy: Option<String>,
     token: Option<String>,
 }
 
@@ -98,6 +102,8 @@ impl Job {
             verify: false,
             compress: true,
             limits: Limits::default(),
+            lineage: None,
+            fuzzy: None,
             token: None,
         }
     }
@@ -125,11 +131,13 @@ impl Job {
 
     pub(crate) fn check(&self) -> Result<(), Error> {
         let sane = |name: &str| !name.is_empty() && name.len() <= 512;
-        if sane(&self.destination) && sane(&self.generation) && self.token.as_deref().is_none_or(sane) {
+        let mut more = [&self.token, &self.lineage, &self.fuzzy].into_iter().flatten();
+        if sane(&self.destination) && sane(&self.generation) && more.all(|text| sane(text)) {
             Ok(())
         } else {
             Err(Error::Invalid(
-                "a destination, generation or token is empty or longer than 512 bytes".to_owned(),
+                "a destination, generation, token, lineage or reason is empty or longer than 512 bytes"
+                    .to_owned(),
             ))
         }
     }

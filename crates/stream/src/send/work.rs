@@ -20,7 +20,7 @@ use crate::index::{Index, Table, Writing, block_size};
 use crate::receive::session::device_entry;
 use crate::tree::{Run, Trust, walk};
 use crate::wire::link::{Done, Reader, Shared, Writer};
-use crate::wire::record::{Answer, Hello, Kind, MOST_DATA, Record, decode, encode};
+use crate::wire::record::{Answer, Hello, Kind, MOST_DATA, More, Record, decode, encode};
 
 /// One connection.
 pub(super) struct Work {
@@ -59,7 +59,7 @@ impl Work {
             let (shared, progress, refused) = (&*shared, &progress, &refused);
             let mut converse = |mut answers: Answers| -> Result<Sent, Error> {
                 let hello = known.hello(&job, secret, opened.kind());
-                writer.push(MOST_DATA, |frame| encode(&hello, frame))?;
+                writer.push(MOST_DATA, |frame| hello.encode(frame))?;
                 writer.flush()?;
                 let Some(agreed) = known.agree(&mut answers, &job)? else {
                     return Ok(Sent { token: job.token().map(str::to_owned), ..Sent::default() });
@@ -219,6 +219,7 @@ impl Known {
             token: job.token().map(str::to_owned),
             kind,
             secret,
+            more: More { waits: true, lineage: job.lineage.clone(), fuzzy: job.fuzzy.clone() },
         }
     }
 
@@ -258,6 +259,7 @@ impl Known {
                 // It stays open as long as it is needed.
                 let _ = std::fs::remove_file(&listed);
                 index.table.generation.clone_from(generation);
+                index.table.forget_numbers();
                 return Ok(Some(Agreed { base: Some(index), foreign: true, resume }));
             }
             let index = match base {

@@ -45,6 +45,7 @@ async fn victim(folder: &Path, handshake: Duration) -> Victim {
         state: folder.join("state"),
         policy: Policy::default(),
         checkpoint: 1,
+        terms: Default::default(),
     };
     destinations.register(destination).unwrap();
     let address = receiver.address().unwrap();
@@ -63,6 +64,7 @@ fn hello() -> Hello {
         token: None,
         kind: Kind::Tree,
         secret: [0; 32],
+        more: Default::default(),
     }
 }
 

@@ -231,3 +231,39 @@ impl Plan {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::{Meta, Table};
+    use crate::wire::record::Bytes;
+
+    fn entry(path: &str, kind: Kind, number: u64) -> Entry {
+        Entry {
+            path: Bytes(path.as_bytes().to_vec()),
+            kind,
+            meta: Meta { mode: 0o644, uid: 0, gid: 0, modified: (0, 0) },
+            size: 10,
+            number,
+            names: 1,
+            touched: (0, 0),
+            settled: true,
+            attributes: crate::blocks::ZERO,
+            alias: None,
+            block: 4096,
+            first: 0,
+        }
+    }
+
+    #[test]
+    fn numbers_of_another_filesystem_move_nothing() {
+        let old = vec![entry("", Kind::Folder, 2), entry("a", Kind::File, 11), entry("b", Kind::File, 12)];
+        // Two filesystems gave the same numbers to other files.
+        let new = vec![entry("", Kind::Folder, 2), entry("b", Kind::File, 11), entry("c", Kind::File, 12)];
+        let stashed = |old: &[Entry]| Plan::new(old, &new, &|_, _, _| true).stash.len();
+        assert_eq!(stashed(&old), 2, "on one filesystem they would have been renamed");
+        let mut table = Table { generation: String::new(), secret: [0; 32], device: false, entries: old };
+        table.forget_numbers();
+        assert_eq!(stashed(&table.entries), 0);
+    }
+}

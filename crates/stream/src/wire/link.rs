@@ -250,7 +250,7 @@ impl Done {
     }
 
     /// Waits; true when it is done.
-    fn wait(&self, time: Duration) -> bool {
+    pub(crate) fn wait(&self, time: Duration) -> bool {
         let mut set = self.set.lock();
         if !*set {
             self.changed.wait_for(&mut set, time);

@@ -37,6 +37,37 @@ pub(crate) struct Hello {
     pub(crate) kind: Kind,
     /// The secret under which blocks are hashed.
     pub(crate) secret: [u8; 32],
+    /// Follows in the same frame. A receiver that does not know of it reads no further, and a sender that does not know of it sends none.
+    #[serde(skip)]
+    pub(crate) more: More,
+}
+
+/// What senders say since they know of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct More {
+    /// Whether the sender understands that a copy is complete and not yet published.
+    pub(crate) waits: bool,
+    /// The volume that the source descends from.
+    pub(crate) lineage: Option<String>,
+    /// Why the source may show different moments.
+    pub(crate) fuzzy: Option<String>,
+}
+
+impl Hello {
+    /// Writes all of it.
+    pub(crate) fn encode(&self, onto: &mut Vec<u8>) -> Result<(), Error> {
+        encode(self, onto)?;
+        encode(&self.more, onto)
+    }
+
+    /// Reads all of it.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let (mut hello, rest) = decode::<Self>(bytes)?;
+        if !rest.is_empty() {
+            hello.more = decode(rest)?.0;
+        }
+        Ok(hello)
+    }
 }
 
 /// What is sent.
@@ -255,6 +286,33 @@ mod tests {
             let _ = decode::<Answer>(&bytes);
         }
         assert!(decode::<Record>(&[]).is_err());
+    }
+
+    #[test]
+    fn a_sender_that_knows_less_is_understood_and_one_that_knows_more_does_no_harm() {
+        let more = More { waits: true, lineage: Some("u".to_owned()), fuzzy: None };
+        let hello = Hello {
+            destination: "d".to_owned(),
+            epoch: 1,
+            bases: Vec::new(),
+            full: true,
+            compare: true,
+            generation: "g".to_owned(),
+            cut: (1, 2),
+            token: None,
+            kind: Kind::Tree,
+            secret: [0; 32],
+            more,
+        };
+        let mut bytes = Vec::new();
+        hello.encode(&mut bytes).unwrap();
+        assert_eq!(Hello::decode(&bytes).unwrap(), hello);
+        // As an older receiver reads it, and as an older sender writes it.
+        let earlier = Hello { more: More::default(), ..hello };
+        assert_eq!(decode::<Hello>(&bytes).unwrap().0, earlier);
+        let mut bytes = Vec::new();
+        encode(&earlier, &mut bytes).unwrap();
+        assert_eq!(Hello::decode(&bytes).unwrap(), earlier);
     }
 
     #[test]

@@ -80,6 +80,7 @@ impl Peer {
             state: self.folder.join("state"),
             policy: Policy::default(),
             checkpoint: lifeboat_stream::CHECKPOINT,
+            terms: lifeboat_stream::Terms::default(),
         };
         change(&mut destination);
         self.destinations.register(destination).unwrap();

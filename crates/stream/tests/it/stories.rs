@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::time::Duration;
 
 use jiff::Timestamp;
-use lifeboat_stream::{Changed, Error, Event, Place, Refusal, Source, Trust};
+use lifeboat_stream::{Changed, Destination, Error, Event, Place, Refusal, Source, Trust};
 use tempfile::tempdir;
 
 use super::pair::{Peer, job, sync, tree};
@@ -331,4 +332,105 @@ async fn a_volume_that_is_said_to_be_empty_and_is_not_stays_untouched() {
     assert!(matches!(error, Error::Refused(Refusal::Unfit(_))), "{error}");
     assert_eq!(fs::read(peer.staging().join("precious")).unwrap(), b"data");
     assert!(!peer.staging().join("file").exists());
+}
+
+#[tokio::test]
+async fn what_a_cut_off_copy_has_put_aside_is_no_part_of_the_next_one() {
+    let (east, west) = (tempdir().unwrap(), tempdir().unwrap());
+    let source = east.path().join("source");
+    fs::create_dir(&source).unwrap();
+    corpus(&source);
+    let mut peer = Peer::without_destination(west.path()).await;
+    let staging = peer.staging();
+    copy(&source, &staging);
+    // Slots of a plan that nobody goes on with; one of them would be the first of the next plan.
+    let stash = staging.join(".lifeboat-stream-stash");
+    fs::create_dir(&stash).unwrap();
+    fs::write(stash.join("0"), noise(1, 5000)).unwrap();
+    fs::write(stash.join("7"), noise(2, 5000)).unwrap();
+    peer.expect(Some("unknown-1"), |_| {});
+    fs::write(source.join("more"), noise(3, 70_000)).unwrap();
+    sync(tree(&source), peer.address, job(east.path(), "g1")).await.unwrap();
+    peer.completed().await;
+    same(&source, &staging);
+    assert!(!stash.exists());
+}
+
+#[tokio::test]
+async fn a_copy_counts_once_it_is_published_and_not_before() {
+    let (east, west) = (tempdir().unwrap(), tempdir().unwrap());
+    let source = east.path().join("source");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("f"), noise(1, 5000)).unwrap();
+    let mut peer = Peer::without_destination(west.path()).await;
+    fs::create_dir_all(peer.staging()).unwrap();
+    let publishes = |patience: Duration| move |one: &mut Destination| one.terms.publishes = Some(patience);
+    peer.expect(None, publishes(Duration::from_secs(60)));
+    let word = || job(east.path(), "g1").with_token("t", Timestamp::UNIX_EPOCH).unwrap();
+    // It is on the line until the owner has published.
+    let sending = tokio::spawn(sync(tree(&source), peer.address, word()));
+    let completed = peer.completed().await;
+    assert_eq!((completed.generation.as_str(), completed.token.as_deref()), ("g1", Some("t")));
+    assert!(!sending.is_finished());
+    peer.destinations.published("vol", "another").await;
+    assert!(!sending.is_finished(), "another copy was published, not this one");
+    peer.destinations.published("vol", "copy-0").await;
+    assert_eq!(sending.await.unwrap().unwrap().token.as_deref(), Some("t"));
+
+    // One that takes too long is told so, and asks again.
+    peer.destinations.remove("vol").await;
+    peer.expect(None, publishes(Duration::from_millis(1)));
+    let refused = sync(tree(&source), peer.address, word()).await.unwrap_err();
+    assert!(matches!(refused, Error::Refused(Refusal::Publishing(ref one)) if one == "g1"), "{refused}");
+    assert!(refused.is_transient());
+    // A word that was lost is said again, with the token, also once the next copy starts from it.
+    peer.destinations.remove("vol").await;
+    peer.expect(Some("g1"), |one| one.incarnation = "copy-1".into());
+    let sent = sync(tree(&source), peer.address, word()).await.unwrap();
+    assert_eq!(sent.token.as_deref(), Some("t"));
+}
+
+#[tokio::test]
+async fn an_owner_that_stops_expecting_a_copy_does_not_count_it() {
+    let (east, west) = (tempdir().unwrap(), tempdir().unwrap());
+    let source = east.path().join("source");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("f"), "x").unwrap();
+    let mut peer = Peer::without_destination(west.path()).await;
+    fs::create_dir_all(peer.staging()).unwrap();
+    peer.expect(None, |one| one.terms.publishes = Some(Duration::from_secs(60)));
+    let sending = tokio::spawn(sync(tree(&source), peer.address, job(east.path(), "g1")));
+    peer.completed().await;
+    peer.destinations.remove("vol").await;
+    assert!(sending.await.unwrap().is_err());
+}
+
+#[tokio::test]
+async fn a_copy_of_another_volume_is_left_as_it_is_until_that_is_accepted() {
+    let (east, west) = (tempdir().unwrap(), tempdir().unwrap());
+    let source = east.path().join("source");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("f"), "new").unwrap();
+    let mut peer = Peer::without_destination(west.path()).await;
+    fs::create_dir_all(peer.staging()).unwrap();
+    fs::write(peer.staging().join("f"), "old").unwrap();
+    let had = |one: &mut Destination| one.terms.lineage = Some("first".into());
+    peer.expect(Some("g0"), had);
+    let of = |lineage: &str| {
+        let mut job = job(east.path(), "g1");
+        job.lineage = Some(lineage.into());
+        job
+    };
+    let refused = sync(tree(&source), peer.address, of("second")).await.unwrap_err();
+    assert!(matches!(refused, Error::Refused(Refusal::OtherLineage { .. })), "{refused}");
+    assert_eq!(fs::read(peer.staging().join("f")).unwrap(), b"old");
+    while !matches!(peer.events.recv().await, Some(Event::Refused { .. })) {}
+    peer.destinations.remove("vol").await;
+    peer.expect(Some("g0"), |one| {
+        had(one);
+        one.terms.accepts = Some("second".into());
+    });
+    sync(tree(&source), peer.address, of("second")).await.unwrap();
+    assert_eq!(peer.completed().await.lineage.as_deref(), Some("second"));
+    same(&source, &peer.staging());
 }
