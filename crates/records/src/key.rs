@@ -120,6 +120,7 @@ const LEDGER: &str = "lifeboat/v1/ledger/";
 const BLOBS: &str = "lifeboat/v1/blobs/";
 const PROBE: &str = "lifeboat/v1/probe";
 const LATEST: &str = "lifeboat/v1/latest";
+const ORPHAN: &str = "lifeboat/v1/orphan";
 
 impl RecordId {
     /// A volume's record.
@@ -208,6 +209,8 @@ pub(crate) enum Spot {
     Probe,
     /// Names the newest manifest, so that a list that left it out is found out.
     Latest,
+    /// Says that the group was deleted without the order to end its protection.
+    Orphan,
     /// Nothing that we know.
     Foreign,
 }
@@ -227,6 +230,7 @@ impl Spot {
         match key {
             PROBE => return Self::Probe,
             LATEST => return Self::Latest,
+            ORPHAN => return Self::Orphan,
             _ => {}
         }
         if let Some(digest) = key.strip_prefix(BLOBS).and_then(|rest| rest.parse().ok()) {
@@ -262,6 +266,7 @@ impl fmt::Display for Spot {
             Self::Blob(digest) => write!(f, "{BLOBS}{digest}"),
             Self::Probe => f.write_str(PROBE),
             Self::Latest => f.write_str(LATEST),
+            Self::Orphan => f.write_str(ORPHAN),
             Self::OldClaim(_) | Self::KubeObjects | Self::Foreign => f.write_str(KUBE_OBJECTS),
         }
     }
@@ -310,6 +315,7 @@ mod tests {
         check("kube-objects/1/velero/backups/x/y.tar.gz", Spot::KubeObjects);
         check("lifeboat/v1/probe", Spot::Probe);
         check("lifeboat/v1/latest", Spot::Latest);
+        check("lifeboat/v1/orphan", Spot::Orphan);
         for junk in [
             "",
             "v1.PersistentVolume/",

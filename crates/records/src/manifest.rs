@@ -130,6 +130,38 @@ impl Latest {
     }
 }
 
+/// The mark of a group that was deleted without the order to end its protection. It refuses nobody and buries nothing: it tells readers that the records
+/// beside it have no group at present, and where its volumes were left. The next write of records removes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Orphan {
+    /// Whose records.
+    pub group: Group,
+    /// The epoch at which the group was primary.
+    pub epoch: Epoch,
+    /// The cluster that it was on.
+    pub cluster: ClusterId,
+    /// UID of the VolumeReplicationGroup that was deleted.
+    pub uid: String,
+    /// When, by that cluster's clock. For people: nothing is decided by it.
+    pub time: Timestamp,
+    /// PersistentVolumes that were left on that cluster.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub volumes: BTreeSet<String>,
+}
+
+const ORPHAN: &str = "lifeboat.orphan/v1";
+
+impl Orphan {
+    pub(crate) fn encode(&self) -> Result<Bytes, Fault> {
+        seal(ORPHAN, self)
+    }
+
+    /// Reads one; what cannot be read tells nothing.
+    pub(crate) fn decode(bytes: &[u8], group: &Group) -> Option<Self> {
+        unseal::<Self>(ORPHAN, bytes).ok().filter(|orphan| orphan.group == *group)
+    }
+}
+
 /// The two kinds of hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HoldKind {

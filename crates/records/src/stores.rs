@@ -6,6 +6,7 @@
 mod delete;
 mod fence;
 mod keep;
+mod orphan;
 mod reach;
 mod read;
 mod sweep;

@@ -50,6 +50,8 @@ pub(crate) struct Shelf {
     pub(crate) old_claims: BTreeMap<RecordId, u64>,
     /// Captures of the application's objects.
     pub(crate) kube_objects: usize,
+    /// Whether the mark of an orphaned group lies here.
+    pub(crate) orphan: bool,
     /// Keys that nobody we know has written.
     pub(crate) foreign: BTreeSet<String>,
 }
@@ -71,6 +73,7 @@ impl Shelf {
                     shelf.ledger.manifests.insert((epoch, generation));
                 }
                 Spot::Blob(digest) => drop(shelf.blobs.insert(digest, size)),
+                Spot::Orphan => shelf.orphan = true,
                 Spot::Probe | Spot::Latest => {}
                 Spot::Foreign => drop(shelf.foreign.insert(rest.to_owned())),
             }

@@ -42,6 +42,7 @@ impl Reach<'_> {
         }
         let shelf = after.as_ref().unwrap_or(shelf);
         let sweep = self.sweep(shelf, job).await.err();
+        self.unorphan(&observed.shelf).await?;
         let known = |id: &&RecordId| target.records.contains_key(*id);
         let foreign = shelf.records.keys().filter(|id| !known(id)).map(ToString::to_string);
         let old = shelf.old_claims.keys().filter(|id| !known(id));

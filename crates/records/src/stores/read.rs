@@ -4,12 +4,12 @@ use futures::FutureExt;
 use futures::future::join_all;
 
 use super::reach::Reach;
-use super::{Observed, Stores, observe};
+use super::{Observed, Stores, observe, orphan};
 use crate::decide::newest::{Candidate, buried, candidates};
 use crate::decide::ramen::{age, flaw, wrote_after};
 use crate::decide::shelf::Shelf;
 use crate::key::Spot;
-use crate::{Epoch, Error, Fault, Flaw, Group, Listed, Manifest, Record, RecordId, Records};
+use crate::{Epoch, Error, Fault, Flaw, Group, Listed, Manifest, Orphan, Record, RecordId, Records};
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,6 +88,8 @@ pub struct Search {
     pub passed_over: Vec<(String, Epoch)>,
     /// The highest epoch that any store shows; higher than that of what was found where a primary had no time to write.
     pub held: Option<Held>,
+    /// The mark of the group where it was orphaned, and nobody has been primary since.
+    pub orphan: Option<Orphan>,
 }
 
 impl Search {
@@ -120,6 +122,7 @@ impl Stores {
             flaws: Vec::new(),
             passed_over: Vec::new(),
             held: held(&reached).await,
+            orphan: orphan::found(&reached).await,
         };
         let candidates =
             candidates(reached.iter().enumerate().map(|(index, (_, shelf))| (index, &shelf.ledger)));
