@@ -6,14 +6,17 @@ use lifeboat_lvm::{Error, Lvm, Volume};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-type Listing = Result<BTreeMap<String, Volume>, Error>;
+/// A listing, and when it was asked for among all others.
+type Listing = (u64, Result<BTreeMap<String, Volume>, Error>);
 
 /// The volumes of this node, and who changes them.
 #[derive(Clone)]
 pub struct Disks {
     lvm: Arc<dyn Lvm>,
     classes: Arc<RwLock<BTreeMap<String, Listing>>>,
+    asked: Arc<AtomicU64>,
 }
 
 /// What is known of one class.
@@ -31,7 +34,7 @@ impl Disks {
     /// Knows nothing yet.
     #[must_use]
     pub fn new(lvm: Arc<dyn Lvm>) -> Self {
-        Self { lvm, classes: Arc::default() }
+        Self { lvm, classes: Arc::default(), asked: Arc::default() }
     }
 
     /// Who changes them.
@@ -51,8 +54,8 @@ impl Disks {
     pub fn look(&self, class: &str, wanted: impl Fn(&Volume) -> bool) -> Look {
         match self.classes.read().get(class) {
             None => Look::Unlisted,
-            Some(Err(error)) => Look::Failed(error.clone()),
-            Some(Ok(volumes)) => {
+            Some((_, Err(error))) => Look::Failed(error.clone()),
+            Some((_, Ok(volumes))) => {
                 let wanted = volumes.iter().filter(|(_, volume)| wanted(volume));
                 Look::Listed(wanted.map(|(name, volume)| (name.clone(), volume.clone())).collect())
             }
@@ -65,12 +68,36 @@ impl Disks {
     ///
     /// Whatever the back end says; it is remembered too, until the next listing.
     pub async fn list(&self, class: &str) -> Result<(), Error> {
+        let asked = self.asked.fetch_add(1, Ordering::SeqCst);
         let listed = self.lvm.volumes(class).await;
         let listing =
             listed.map(|volumes| volumes.into_iter().map(|volume| (volume.name.clone(), volume)).collect());
         let answer = listing.as_ref().map(drop).map_err(Clone::clone);
-        self.classes.write().insert(class.to_owned(), listing);
+        let mut classes = self.classes.write();
+        // An answer that was overtaken by a later one tells of a past in which what was made since is missing.
+        if classes.get(class).is_none_or(|(known, _)| *known < asked) {
+            classes.insert(class.to_owned(), (asked, listing));
+        }
         answer
+    }
+
+    /// The classes, other than this one, that have any of these names now.
+    ///
+    /// # Errors
+    /// Where a class cannot be listed: what it has is not known then.
+    pub async fn elsewhere(&self, class: &str, names: &[&str]) -> Result<Vec<(String, String)>, Error> {
+        let mut found = Vec::new();
+        for other in
+            self.lvm.classes().await?.into_iter().map(|other| other.name).filter(|name| name != class)
+        {
+            let volumes = match self.lvm.volumes(&other).await {
+                Err(Error::NoClass(_)) => continue,
+                volumes => volumes?,
+            };
+            let named = volumes.into_iter().filter(|volume| names.contains(&&*volume.name));
+            found.extend(named.map(|volume| (other.clone(), volume.name)));
+        }
+        Ok(found)
     }
 
     /// Lists a class; what a missing one means is for the decision to say.
@@ -139,5 +166,125 @@ fn differing(before: &Look, after: &Look) -> Vec<String> {
         }
         (Look::Listed(volumes), _) | (_, Look::Listed(volumes)) => volumes.keys().cloned().collect(),
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use async_trait::async_trait;
+    use lifeboat_lvm::{
+        Access, AccessMode, Capacity, Change, ClassKind, Create, DeviceClass, Directories, DirectoryClass,
+        Snapped, Snapshot,
+    };
+    use parking_lot::Mutex;
+    use std::collections::{BTreeSet, VecDeque};
+    use tokio::sync::{oneshot, watch};
+
+    type Answer = (oneshot::Receiver<()>, Vec<Volume>);
+
+    /// Each listing is answered when its word is given.
+    struct Late(Mutex<VecDeque<Answer>>);
+
+    fn never<T>() -> Result<T, Error> {
+        Err(Error::Unsupported("only lists".to_owned()))
+    }
+
+    #[async_trait]
+    impl Lvm for Late {
+        async fn classes(&self) -> Result<Vec<DeviceClass>, Error> {
+            Ok(vec![DeviceClass { name: "c".to_owned(), default: true, kind: ClassKind::Thick }])
+        }
+        async fn volumes(&self, _: &str) -> Result<Vec<Volume>, Error> {
+            let (go, found) = self.0.lock().pop_front().expect("asked as often as told");
+            let _ = go.await;
+            Ok(found)
+        }
+        async fn capacity(&self, _: &str) -> Result<Capacity, Error> {
+            never()
+        }
+        async fn create(&self, _: Create) -> Result<Volume, Error> {
+            never()
+        }
+        async fn snapshot(&self, _: Snapshot) -> Result<Snapped, Error> {
+            never()
+        }
+        async fn resize(&self, _: &str, _: &str, _: u64) -> Result<u64, Error> {
+            never()
+        }
+        async fn rename(&self, _: &str, _: &str, _: &str) -> Result<(), Error> {
+            never()
+        }
+        async fn retag(
+            &self,
+            _: &str,
+            _: &str,
+            _: &BTreeSet<String>,
+            _: &BTreeSet<String>,
+        ) -> Result<(), Error> {
+            never()
+        }
+        async fn remove(&self, _: &str, _: &str) -> Result<(), Error> {
+            never()
+        }
+        fn changes(&self) -> watch::Receiver<Change> {
+            watch::channel(0).1
+        }
+    }
+
+    fn volume(name: &str) -> Volume {
+        Volume {
+            name: name.to_owned(),
+            size: 1,
+            tags: BTreeSet::new(),
+            access: Access::Device("/dev/x".into()),
+            origin: None,
+            mode: AccessMode::ReadWrite,
+            attr: String::new(),
+            device: (0, 0),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_listing_that_was_overtaken_changes_nothing() {
+        let ((first, one), (second, two)) = (oneshot::channel(), oneshot::channel());
+        let answers = [(one, Vec::new()), (two, vec![volume("new")])];
+        let disks = Disks::new(Arc::new(Late(Mutex::new(answers.into()))));
+        let words = async {
+            second.send(()).expect("waits");
+            tokio::task::yield_now().await;
+            first.send(()).expect("waits");
+        };
+        let (earlier, later, ()) = tokio::join!(disks.list("c"), disks.list("c"), words);
+        assert_eq!((earlier, later), (Ok(()), Ok(())));
+        let Look::Listed(found) = disks.look("c", |_| true) else { panic!("listed") };
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["new"]);
+    }
+
+    #[tokio::test]
+    async fn a_volume_is_found_in_another_class_than_it_asks_for() {
+        let folder = tempfile::tempdir().expect("folder");
+        let class = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(&path).expect("made");
+            DirectoryClass::new(name, path)
+        };
+        let disks = Disks::new(Arc::new(Directories::new(vec![class("a"), class("b")]).expect("opens")));
+        let wanted = |name: &str, class: &str| Create {
+            name: name.to_owned(),
+            class: class.to_owned(),
+            size: 1 << 20,
+            tags: BTreeSet::new(),
+            options: String::new(),
+        };
+        disks.lvm().create(wanted("u", "b")).await.expect("made");
+        disks.lvm().create(wanted("v", "a")).await.expect("made");
+        let found = |class: &'static str, name: &'static str| {
+            let disks = disks.clone();
+            async move { disks.elsewhere(class, &[name]).await.expect("listed") }
+        };
+        assert_eq!(found("a", "u").await, [("b".to_owned(), "u".to_owned())]);
+        assert_eq!(found("b", "u").await, [], "its own class is looked at by others");
+        assert_eq!(found("a", "w").await, []);
     }
 }

@@ -3,7 +3,10 @@
 use crate::mounts::{CopyCare, Filesystems, Purpose};
 use async_trait::async_trait;
 use lifeboat_lvm::Error;
-use lifeboat_lvm::mount::{Filesystem, MountError, Mounts, Purpose as Use, Tools, mount_points};
+use lifeboat_lvm::mount::{
+    Filesystem, MountError, Mounts, Purpose as Use, Tools, is_mounted_or_open, mount_points,
+    mount_points_of_host,
+};
 use std::path::{Path, PathBuf};
 
 /// Filesystems of this machine, by its own tools.
@@ -32,8 +35,8 @@ impl LocalFilesystems {
     async fn mount_for(&self, device: &Path, at: &Path, purpose: Purpose) -> Result<(), MountError> {
         match purpose {
             Purpose::Backup => {
-                let filesystem =
-                    self.on(device).await?.ok_or_else(|| MountError::Unknown("nothing".to_owned()))?;
+                let found = self.on(device).await?;
+                let filesystem = found.ok_or_else(|| MountError::Blank { device: device.to_owned() })?;
                 self.0.mount_snapshot(device, at, filesystem).await
             }
             Purpose::Restore { filesystem, make } => {
@@ -67,7 +70,8 @@ fn said(error: MountError) -> Error {
             name: path.display().to_string(),
             detail: "something still uses the mount".to_owned(),
         },
-        other => Error::Transient(other.to_string()),
+        other if other.is_transient() => Error::Transient(other.to_string()),
+        other => Error::Unsupported(other.to_string()),
     }
 }
 
@@ -88,19 +92,32 @@ impl Filesystems for LocalFilesystems {
 
     async fn care(&self, device: &Path) -> Result<CopyCare, Error> {
         let found = self.0.probe(device).await.map_err(said)?;
-        let careful = found
-            .is_some_and(|found| Filesystem::named(&found).is_ok_and(Filesystem::needs_help_for_snapshots));
-        if !careful {
+        let Some(filesystem) = found.and_then(|found| Filesystem::named(&found).ok()) else {
+            return Ok(CopyCare::Nothing);
+        };
+        // The kernel knows of mounts in every namespace, and the table only of ours.
+        if !is_mounted_or_open(device).map_err(said)? {
+            return Ok(CopyCare::Still { mounted: None });
+        }
+        if !filesystem.needs_help_for_snapshots() {
             return Ok(CopyCare::Nothing);
         }
         let real = std::fs::canonicalize(device).unwrap_or_else(|_| device.to_owned());
         let is_it = |source: &Path| {
             source == device || std::fs::canonicalize(source).is_ok_and(|source| source == real)
         };
-        let points = mount_points().map_err(said)?;
-        let mounted =
-            points.into_iter().find(|point| is_it(Path::new(&point.source))).map(|point| point.target);
-        Ok(CopyCare::Still { mounted })
+        let points = mount_points().map_err(said)?.into_iter();
+        let mut points = points.chain(mount_points_of_host().map_err(said)?);
+        let mounted = points.find(|point| is_it(&point.source)).map(|point| point.target);
+        // Taken while it is written to, its copy could not be mounted beside it.
+        let mounted = mounted.ok_or_else(|| {
+            Error::Transient(format!(
+                "the {} on {} is in use and must be frozen for a copy, but its mount point is not visible: run the node agent with hostPID: true",
+                filesystem.name(),
+                device.display()
+            ))
+        })?;
+        Ok(CopyCare::Still { mounted: Some(mounted) })
     }
 
     async fn freeze(&self, at: &Path) -> Result<(), Error> {

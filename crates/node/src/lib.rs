@@ -10,6 +10,7 @@ mod disks;
 mod filesystems;
 mod handle;
 pub mod jobs;
+mod lease;
 mod mounts;
 pub mod provision;
 pub mod snapshots;

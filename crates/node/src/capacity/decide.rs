@@ -192,3 +192,107 @@ fn counted(node: &Node, reading: &Reading) -> Option<String> {
     // An empty list still says that this node names what it counts.
     Some(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lifeboat_engine::Next;
+    use lifeboat_lvm::ThinPool;
+
+    fn now() -> Timestamp {
+        Timestamp::from_second(1_000_000).expect("a time")
+    }
+
+    fn class(name: &str, default: bool, capacity: Result<Capacity, Error>) -> ClassReading {
+        let kind = if name == "dir" { ClassKind::Directory } else { ClassKind::Thick };
+        ClassReading { class: DeviceClass { name: name.to_owned(), default, kind }, capacity }
+    }
+
+    fn free(free: u64) -> Result<Capacity, Error> {
+        Ok(Capacity { size: 100, free, pool: None })
+    }
+
+    /// A Node that says what these classes have, and names no volume.
+    fn world(classes: Vec<ClassReading>) -> NodeWorld {
+        let mut node = Node::default();
+        node.metadata.name = Some("n1".to_owned());
+        let reading =
+            Reading { change: 7, at: now(), classes, volumes: BTreeSet::new(), known: Some(BTreeSet::new()) };
+        let mut world = NodeWorld { node: Arc::new(node), reading: Some(reading), change: 7 };
+        if let Next::Do(effects) = decide(&world, now()).next {
+            for effect in effects {
+                publish(&mut world, &effect);
+            }
+        }
+        world
+    }
+
+    fn publish(world: &mut NodeWorld, effect: &NodeEffect) {
+        let NodeEffect::Publish(patch) = effect else { return };
+        let meta = &mut Arc::make_mut(&mut world.node).metadata;
+        for (into, field) in [
+            (meta.annotations.get_or_insert_default(), "annotations"),
+            (meta.labels.get_or_insert_default(), "labels"),
+        ] {
+            for (key, value) in patch["metadata"][field].as_object().into_iter().flatten() {
+                match value.as_str() {
+                    Some(value) => drop(into.insert(key.clone(), value.to_owned())),
+                    None => drop(into.remove(key)),
+                }
+            }
+        }
+    }
+
+    fn told(change: impl FnOnce(&mut NodeWorld), later: i64) -> String {
+        let mut world = world(vec![class("a", true, free(50)), class("dir", false, free(9))]);
+        change(&mut world);
+        match decide(&world, now() + SignedDuration::from_secs(later)).next {
+            Next::Do(effects) => match &effects[..] {
+                [NodeEffect::Publish(patch)] => {
+                    let written = patch["metadata"]["annotations"].as_object().expect("annotations");
+                    written.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
+                }
+                other => format!("{other:?}"),
+            },
+            Next::Wait { why, .. } => format!("wait {}", lifeboat_engine::variant(&why)),
+            Next::Settled => "settled".to_owned(),
+        }
+    }
+
+    fn reading(world: &mut NodeWorld) -> &mut Reading {
+        world.reading.as_mut().expect("read")
+    }
+
+    #[test]
+    fn what_a_node_says_of_its_disks() {
+        let row = |rule: &str, told: String, expected: &str| assert_eq!(told, expected, "{rule}");
+        row("nobody has asked the disks", told(|w| w.reading = None, 0), "[Measure]");
+        row("something changed since", told(|w| w.change = 8, 0), "[Measure]");
+        row("asked again after a while", told(|_| {}, 600), "[Measure]");
+        row("the Node says it all", told(|_| {}, 599), "wait NextChange");
+        row(
+            "less room, for the default class too",
+            told(|w| reading(w).classes[0].capacity = free(40), 0),
+            "capacity.topolvm.io/00default=\"40\" capacity.topolvm.io/a=\"40\"",
+        );
+        row(
+            "a figure that cannot be had now stays",
+            told(|w| reading(w).classes[0].capacity = Err(Error::Transient("busy".into())), 0),
+            "wait NextChange",
+        );
+        row(
+            "a class that is gone goes",
+            told(|w| reading(w).classes[1].capacity = Err(Error::NoClass("dir".into())), 0),
+            "capacity.topolvm.io/dir=null",
+        );
+        let full = Capacity {
+            pool: Some(ThinPool { data_percent: 83.0, ..ThinPool::default() }),
+            ..free(50).expect("room")
+        };
+        row(
+            "a pool that is nearly full is told of",
+            told(|w| reading(w).classes[0].capacity = Ok(full), 0),
+            "wait PoolNearlyFull",
+        );
+    }
+}

@@ -23,6 +23,9 @@ pub struct Verdict {
 struct Papers {
     verdicts: BTreeMap<ObjectKey, Verdict>,
     forgotten: BTreeSet<String>,
+    /// Stores that backups were removed from since their last run.
+    owed: BTreeSet<ObjectKey>,
+    prunes: BTreeMap<ObjectKey, Verdict>,
 }
 
 /// What the controllers of stores share.
@@ -46,7 +49,34 @@ impl Desk {
 
     /// Forgets a store.
     pub fn drop_verdict(&self, storage: &ObjectKey) {
-        self.0.lock().verdicts.remove(storage);
+        let mut papers = self.0.lock();
+        papers.verdicts.remove(storage);
+        papers.prunes.remove(storage);
+        papers.owed.remove(storage);
+    }
+
+    /// Notes that a store has data that nothing uses.
+    pub fn owe(&self, storage: &ObjectKey) {
+        self.0.lock().owed.insert(storage.clone());
+    }
+
+    /// Unused data of a store is about to be removed: what is removed from now on is for the next run.
+    pub fn begin_prune(&self, storage: &ObjectKey) {
+        self.0.lock().owed.remove(storage);
+    }
+
+    /// Notes what came of removing unused data.
+    pub fn pruned(&self, storage: &ObjectKey, at: Timestamp, answer: Result<(), String>) {
+        let mut papers = self.0.lock();
+        let before = papers.prunes.get(storage).map_or(0, |before| before.failures);
+        let failures = if answer.is_ok() { 0 } else { before.saturating_add(1) };
+        papers.prunes.insert(storage.clone(), Verdict { of: String::new(), at, answer, failures });
+    }
+
+    /// Whether backups were removed from a store since its last run, and what came of that.
+    pub fn prune_of(&self, storage: &ObjectKey) -> (bool, Option<Verdict>) {
+        let papers = self.0.lock();
+        (papers.owed.contains(storage), papers.prunes.get(storage).cloned())
     }
 
     /// Notes that the store has nothing of a LogicalVolume any more.

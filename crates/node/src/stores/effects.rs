@@ -4,12 +4,13 @@ use crate::central::Kinds;
 use crate::handle::Handle;
 use crate::provision::words::{annotation, drop_finalizer, is_going, name, reference, uid};
 use crate::provision::world::Office;
+use crate::stores::decide::prune::{self, PruneDecision, PruneEffect};
 use crate::stores::decide::removal::{self, RemovalDecision, RemovalEffect};
 use crate::stores::decide::storage::{self, StorageDecision, StorageEffect};
 use crate::stores::desk::Desk;
 use crate::stores::repository::{repository, secret_name};
-use crate::stores::status::{RemovalWhy, StorageWhy};
-use crate::stores::world::{RemovalWorld, StorageWorld};
+use crate::stores::status::{PruneWhy, RemovalWhy, StorageWhy};
+use crate::stores::world::{PruneWorld, RemovalWorld, StorageWorld};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ObjectReference, Secret};
 use lifeboat_api::annotations::parameters;
@@ -17,10 +18,14 @@ use lifeboat_api::finalizers::REMOTE_SNAPSHOT;
 use lifeboat_api::topolvm::{
     LogicalVolume, LogicalVolumeStatus, SnapshotBackupStorage, SnapshotBackupStorageStatus,
 };
-use lifeboat_engine::{Class, Clock, Controller, EffectError, Level, ObjectKey, Trouble};
+use lifeboat_engine::{Class, Clock, Controller, EffectError, Level, ObjectKey, Trouble, Wiring};
 use lifeboat_mover::{Error, Mover, Repository, Snapshot, Store};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// How long one run that removes unused data may take; what it has done by then stays done.
+const PRUNE_WITHIN: Duration = Duration::from_hours(12);
 
 /// The tag by which the backups of a LogicalVolume are found.
 pub const VOLUME_TAG: &str = "volume";
@@ -31,12 +36,16 @@ pub struct Stores {
     kinds: Kinds,
     mover: Arc<dyn Mover>,
     clock: Clock,
+    started: Timestamp,
     desk: Desk,
+    /// Wakes the removal of unused data.
+    pub(super) prunes: Arc<OnceLock<Wiring<ObjectKey>>>,
 }
 
 impl Stores {
     pub(super) fn new(kinds: Kinds, mover: Arc<dyn Mover>, clock: Clock) -> Self {
-        Self { kinds, mover, clock, desk: Desk::default() }
+        let started = clock.now();
+        Self { kinds, mover, clock, started, desk: Desk::default(), prunes: Arc::default() }
     }
 
     /// A storage and its Secret, as far as they are there.
@@ -87,6 +96,11 @@ impl Stores {
         let repository = self.open(storage)?;
         let ids: BTreeSet<String> = found.into_iter().map(|snapshot| snapshot.id).collect();
         let forgot = self.mover.forget(&repository, &ids).await;
+        // Also where it failed: some may be removed.
+        self.desk.owe(storage);
+        if let Some(wiring) = self.prunes.get() {
+            wiring.wake(storage.clone());
+        }
         forgot.map_err(|error| failed(&format!("removing a backup from {storage}"), &repository, &error))
     }
 }
@@ -164,6 +178,52 @@ impl Controller for Storages {
 
     fn forget(&self, key: &ObjectKey) {
         self.0.desk.drop_verdict(key);
+    }
+}
+
+/// The controller of data in stores that no backup uses any more.
+pub struct Prunes(pub Stores);
+
+impl Controller for Prunes {
+    const NAME: &'static str = "prunes";
+    type Key = ObjectKey;
+    type World = PruneWorld;
+    type Effect = PruneEffect;
+    type Why = PruneWhy;
+    type Status = ();
+
+    fn observe(&self, key: &ObjectKey, _: Option<&Trouble>) -> Option<PruneWorld> {
+        let (storage, secret) = self.0.look(key);
+        let store = StorageWorld { storage: storage?, secret, verdict: None };
+        let (owed, last) = self.0.desk.prune_of(key);
+        Some(PruneWorld { store, started: self.0.started, owed, last })
+    }
+
+    fn decide(world: &PruneWorld, now: Timestamp) -> PruneDecision {
+        prune::decide(world, now)
+    }
+
+    async fn act(&self, key: &ObjectKey, PruneEffect::Prune: PruneEffect) -> Result<(), EffectError> {
+        let repository = self.0.open(key)?;
+        self.0.desk.begin_prune(key);
+        let answer = match self.0.mover.prune(&repository).await {
+            Err(Error::NoRepository(_)) => Ok(()),
+            answer => answer.map_err(|error| scrubbed(&repository, &error.to_string())),
+        };
+        self.0.desk.pruned(key, self.0.clock.now(), answer);
+        Ok(())
+    }
+
+    fn effect_within(_: &PruneEffect, usual: Duration) -> Duration {
+        usual.max(PRUNE_WITHIN)
+    }
+
+    fn shown(_: &PruneWorld) -> Option<&()> {
+        Some(&())
+    }
+
+    async fn show(&self, _: &PruneWorld, (): ()) -> Result<(), EffectError> {
+        Ok(())
     }
 }
 

@@ -1,9 +1,10 @@
 //! Where backups are kept: what a SnapshotBackupStorage opens, whether it can really be used, and the removal of backups that nobody
 //! needs any more, which needs no node.
 //!
-//! Two controllers. `storages` (woken by a SnapshotBackupStorage and its Secret, and by a slow clock) tries each store for real and
+//! Three controllers. `storages` (woken by a SnapshotBackupStorage and its Secret, and by a slow clock) tries each store for real and
 //! says what came of it. `removals` (woken by a LogicalVolume that is being deleted, by restores from its backup, by its storage and
-//! that storage's Secret) removes a backup from its store, and only then lets the LogicalVolume go.
+//! that storage's Secret) removes a backup from its store, and only then lets the LogicalVolume go. `prunes` (woken by those removals and by a
+//! slow clock) removes the data that no backup uses any more.
 
 pub mod decide;
 mod desk;

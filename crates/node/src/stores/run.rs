@@ -4,7 +4,7 @@ use crate::central::Kinds;
 use crate::handle::Handle;
 use crate::provision::words::{annotation, uid};
 use crate::provision::world::Office;
-use crate::stores::effects::{Removals, Storages, Stores, place};
+use crate::stores::effects::{Prunes, Removals, Storages, Stores, place};
 use crate::stores::repository::secret_name;
 use k8s_openapi::api::core::v1::Secret;
 use lifeboat_api::annotations::SNAPSHOT_RESTORE_REQUIRED;
@@ -34,13 +34,20 @@ pub fn controllers(
             secret_name(storage).map(|name| ObjectKey::new(namespace, name))
         });
     let by_place: Index<ObjectKey, LogicalVolume> = kinds.logical.index(place);
-    let of_secret = by_secret.clone();
+    let (of_secret, to_prune) = (by_secret.clone(), by_secret.clone());
     engine
         .controller_with(Storages(stores.clone()), settings)
         .woken_by(&kinds.storages, |change: &Change<SnapshotBackupStorage>| [change.key()])
         .woken_by(&kinds.secrets, move |change: &Change<Secret>| {
             of_secret.get(&change.key()).iter().map(|storage| ObjectKey::of(&**storage)).collect::<Vec<_>>()
         });
+    let prunes = engine
+        .controller_with(Prunes(stores.clone()), settings)
+        .woken_by(&kinds.storages, |change: &Change<SnapshotBackupStorage>| [change.key()])
+        .woken_by(&kinds.secrets, move |change: &Change<Secret>| {
+            to_prune.get(&change.key()).iter().map(|storage| ObjectKey::of(&**storage)).collect::<Vec<_>>()
+        });
+    let _ = stores.prunes.set(prunes);
     let (of_storage, of_place) = (by_place.clone(), by_place);
     let by_uid = office.by.by_uid.clone();
     let going = |volumes: Vec<Arc<LogicalVolume>>| {

@@ -38,6 +38,38 @@ impl Why for StorageWhy {
     }
 }
 
+/// What the removal of unused data waits for.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub enum PruneWhy {
+    /// It was done, and is done again some time.
+    NextRun,
+    /// It could not be done.
+    Failed(String),
+}
+
+impl fmt::Display for PruneWhy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NextRun => f.write_str("unused data is removed from time to time"),
+            Self::Failed(why) => write!(f, "unused data could not be removed and will be tried again: {why}"),
+        }
+    }
+}
+
+impl Why for PruneWhy {
+    fn reason(&self) -> String {
+        match self {
+            Self::NextRun => "NextPrune".to_owned(),
+            Self::Failed(_) => "PruneFailed".to_owned(),
+        }
+    }
+
+    fn event(&self) -> Option<Level> {
+        // A store that is in use is nothing that people have to act on.
+        None
+    }
+}
+
 /// What the removal of a backup waits for.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub enum RemovalWhy {

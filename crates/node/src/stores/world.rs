@@ -1,6 +1,7 @@
 //! Observe: what decisions about stores and about the removal of backups need.
 
 use crate::stores::desk::Verdict;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use lifeboat_api::topolvm::{LogicalVolume, SnapshotBackupStorage};
 use lifeboat_engine::{ObjectKey, Trouble};
@@ -15,6 +16,19 @@ pub struct StorageWorld {
     pub secret: Option<Arc<Secret>>,
     /// What came of trying it last.
     pub verdict: Option<Verdict>,
+}
+
+/// What a decision about unused data in a store needs.
+#[derive(Clone)]
+pub struct PruneWorld {
+    /// The store.
+    pub store: StorageWorld,
+    /// When this process began.
+    pub started: Timestamp,
+    /// Whether backups were removed since the last run.
+    pub owed: bool,
+    /// What came of the last run of this process.
+    pub last: Option<Verdict>,
 }
 
 /// What a decision about the backup of a LogicalVolume that is being deleted needs.

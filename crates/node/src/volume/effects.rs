@@ -1,24 +1,30 @@
 //! Act: carries out what was decided about a LogicalVolume, on the disks, in the store and on the object.
 
 use crate::disks::Look;
-use crate::mounts::{CopyCare, Purpose};
+use crate::lease::HELD_FOR;
+use crate::mounts::{CopyCare, Fence, Purpose};
 use crate::volume::decide::{VolumeDecision, VolumeEffect, backup_tag, decide, mode};
 use crate::volume::move_bytes::{self, Move};
+use crate::volume::run::end;
 use crate::volume::status::{VolumeWhy, reference};
-use crate::volume::view::{Copying, Refused, Volumes};
+use crate::volume::view::{Copying, Refused, Unmountable, Volumes};
 use crate::volume::words::VolumeWords;
 use crate::volume::world::{World, staging_name};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::Patch;
 use lifeboat_api::annotations::{self, parameters};
 use lifeboat_api::topolvm::{LogicalVolume, LogicalVolumeStatus, SnapshotOperation};
 use lifeboat_api::{finalizers, labels};
+use lifeboat_engine::conditions::whole_seconds;
 use lifeboat_engine::{Class, Controller, EffectError, ObjectKey, Trouble, difference};
 use lifeboat_lvm::{Access, Create, Error, Snapshot};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Says on a staging device that its filesystem is ours and not what an earlier owner left.
 const FORMATTED_TAG: &str = "lifeboat.formatted";
@@ -26,6 +32,8 @@ const FORMATTED_TAG: &str = "lifeboat.formatted";
 const SHORT_LIVED_PERCENT: u64 = 20;
 /// And at least this much.
 const SHORT_LIVED_LEAST: u64 = 64 << 20;
+/// How long a change of the disks is waited for, its turn included.
+const DISKS_WITHIN: Duration = Duration::from_mins(10);
 
 impl Volumes {
     fn current(&self, key: &ObjectKey) -> Result<Arc<LogicalVolume>, EffectError> {
@@ -81,7 +89,43 @@ impl Volumes {
         self.volumes.patch(&ObjectKey::of(volume), &patch).await.map(drop)
     }
 
+    /// Nothing of the volume is left: asked of the disks once more, since with the finalizer goes the last who knows of it. Its class may name
+    /// other disks than when it was made; another class that has it is where it is removed.
+    async fn must_be_gone(&self, volume: &LogicalVolume) -> Result<(), EffectError> {
+        let (uid, class) = (volume.uid(), volume.class());
+        let name = volume.metadata.name.as_deref().unwrap_or_default();
+        self.disks.listed(class).await?;
+        let (published, staging) = self.on_disk(volume);
+        if published.is_some() || staging.is_some() {
+            return Err(EffectError::new(
+                Class::Stale,
+                format!("the volume of LogicalVolume {name} is still there"),
+            ));
+        }
+        if self.removed.lock().contains(uid) || volume.is_cleaned() || !volume.is_made() {
+            return Ok(());
+        }
+        let failed =
+            |error| EffectError::caused(Class::Transient, format!("looking for LogicalVolume {name}"), error);
+        let staging = staging_name(uid);
+        for (other, found) in self.disks.elsewhere(class, &[uid, &staging]).await.map_err(failed)? {
+            tracing::warn!(
+                volume = name,
+                class,
+                other,
+                found,
+                "the volume is in another device class than it asks for; it is removed there"
+            );
+            match self.disks.lvm().remove(&other, &found).await {
+                Ok(()) | Err(Error::NoVolume { .. }) => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Ok(())
+    }
+
     async fn release(&self, volume: &LogicalVolume) -> Result<(), EffectError> {
+        self.must_be_gone(volume).await?;
         let mut metadata = precondition(volume);
         let kept =
             volume.metadata.finalizers.iter().flatten().filter(|name| *name != finalizers::LOGICAL_VOLUME);
@@ -108,8 +152,8 @@ impl Volumes {
             options: volume.spec.lvcreate_option_class.clone().unwrap_or_default(),
         };
         let work = async {
-            lvm.create(wanted).await?;
-            if publish { lvm.rename(class, &staging_name(uid), uid).await } else { Ok(()) }
+            // In one turn: between two, every other volume of the node would be made first.
+            if publish { lvm.create_as(wanted, uid).await } else { lvm.create(wanted).await.map(drop) }
         };
         self.change(volume, "making the volume", work).await
     }
@@ -174,7 +218,9 @@ impl Volumes {
             }
             Ok(())
         };
-        self.change(volume, "removing the volume", work).await
+        self.change(volume, "removing the volume", work).await?;
+        self.removed.lock().insert(volume.uid().to_owned());
+        Ok(())
     }
 
     async fn mount(&self, volume: &LogicalVolume, operation: &SnapshotOperation) -> Result<(), EffectError> {
@@ -194,7 +240,15 @@ impl Volumes {
         };
         let (lvm, class) = (self.disks.lvm(), volume.class());
         let work = async {
-            self.mounts.mount(volume.uid(), device, purpose).await?;
+            let mounted = self.mounts.mount(volume.uid(), device, purpose).await;
+            if let Err(error) = &mounted
+                && !error.is_transient()
+            {
+                let after = volume.snapshot().and_then(|snapshot| snapshot.completion_time.clone());
+                let found = Unmountable { after, why: error.to_string() };
+                self.unmountable.lock().insert(volume.uid().to_owned(), found);
+            }
+            mounted?;
             if restores && make {
                 let formatted = BTreeSet::from([FORMATTED_TAG.to_owned()]);
                 lvm.retag(class, &found.name, &formatted, &BTreeSet::new()).await?;
@@ -224,8 +278,65 @@ impl Volumes {
             snapshot_of: volume.barrier().and_then(Result::ok).map(|handle| handle.volume().to_owned()),
             node: self.node.clone(),
         };
+        let fence = self.fence(volume)?;
         let (progress, seen) = tokio::sync::watch::channel(lifeboat_mover::Progress::default());
-        self.jobs.start(volume.uid(), Copying { operation, progress: seen }, Box::pin(work.run(progress)));
+        let (leases, uid) = (self.leases.clone(), volume.uid().to_owned());
+        let work = async move {
+            tokio::select! {
+                biased;
+                () = leases.lost(&uid) => Err(lifeboat_mover::Error::Transient(format!(
+                    "the record of this operation could not be renewed for {} s, so another process may take it over; it was stopped",
+                    HELD_FOR.as_secs()
+                ))),
+                moved = work.run(progress) => moved,
+            }
+        };
+        let mut until = seen.clone();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the fence stands until the last thread of the job has ended"
+        )]
+        tokio::spawn(async move {
+            while until.changed().await.is_ok() {}
+            drop(fence);
+        });
+        self.jobs.start(volume.uid(), Copying { operation, progress: seen }, Box::pin(work));
+        Ok(())
+    }
+
+    /// Nobody else on this node writes the volume as long as this lives.
+    fn fence(&self, volume: &LogicalVolume) -> Result<Fence, EffectError> {
+        self.mounts.fence(volume.uid()).map_err(|error| {
+            let name = volume.metadata.name.as_deref().unwrap_or_default();
+            EffectError::caused(
+                Class::Transient,
+                format!("writing the volume of LogicalVolume {name}"),
+                error,
+            )
+        })
+    }
+
+    /// Gives the restored volume its real name, unless another process may have begun to fill it anew.
+    async fn publish(&self, volume: &LogicalVolume) -> Result<(), EffectError> {
+        let (uid, class) = (volume.uid(), volume.class());
+        if !self.leases.is_held(uid) {
+            // The pass after the next heartbeat does it.
+            self.renew(volume).await?;
+        }
+        let _fence = self.fence(volume)?;
+        let staging = staging_name(uid);
+        let work = self.disks.lvm().rename(class, &staging, uid);
+        self.change(volume, "publishing the restored volume", work).await
+    }
+
+    /// Says that this process is still at it; refused where the record was changed by another.
+    async fn renew(&self, volume: &LogicalVolume) -> Result<(), EffectError> {
+        let began = Instant::now();
+        let metadata = precondition(volume);
+        let status = json!({ "snapshot": { "heartbeatTime": Time(whole_seconds(self.clock.now())) } });
+        let patch = Patch::Merge(json!({ "metadata": metadata, "status": status }));
+        self.volumes.patch_status(&ObjectKey::of(volume), &patch).await?;
+        self.leases.renew(volume.uid(), began);
         Ok(())
     }
 }
@@ -279,15 +390,13 @@ impl Controller for Volumes {
                 self.change(&volume, "releasing the mount", self.mounts.unmount(uid)).await
             }
             VolumeEffect::Start { operation } => self.start(&volume, operation),
+            VolumeEffect::Reserve if self.jobs.reserve(uid) => Ok(()),
+            VolumeEffect::Reserve => Err(EffectError::new(Class::Stale, "another was quicker")),
             VolumeEffect::Stop => {
-                self.jobs.end(uid).await;
+                end(&self.jobs, uid).await;
                 Ok(())
             }
-            VolumeEffect::Publish => {
-                let staging = staging_name(uid);
-                let work = self.disks.lvm().rename(class, &staging, uid);
-                self.change(&volume, "publishing the restored volume", work).await
-            }
+            VolumeEffect::Publish => self.publish(&volume).await,
             VolumeEffect::DropStaging => self.remove(&volume, &[&staging_name(uid)]).await,
             VolumeEffect::DropLocal => self.remove(&volume, &[uid]).await,
             VolumeEffect::Remove => self.remove(&volume, &[&staging_name(uid), uid]).await,
@@ -304,15 +413,34 @@ impl Controller for Volumes {
         let key = ObjectKey::of(&*world.volume);
         let changes = difference(&before, &status)?;
         let patch = Patch::Merge(json!({ "metadata": precondition(&world.volume), "status": changes }));
-        self.volumes.patch_status(&key, &patch).await.map(drop)
+        let began = Instant::now();
+        self.volumes.patch_status(&key, &patch).await?;
+        let beats = |status: &LogicalVolumeStatus| status.snapshot.as_ref()?.heartbeat_time.clone();
+        if beats(&status).is_some() && beats(&status) != beats(&before) {
+            self.leases.renew(world.volume.uid(), began);
+        }
+        Ok(())
     }
 
     fn subject(world: &World) -> Option<ObjectReference> {
         Some(reference(world))
     }
 
+    /// The disks have their own pace: a volume group that is slow, or a filesystem of many terabytes, is waited for. What was begun goes
+    /// on when the wait ends, and the next try waits for it.
+    fn effect_within(effect: &VolumeEffect, usual: Duration) -> Duration {
+        match effect {
+            VolumeEffect::Claim { .. } | VolumeEffect::Reserve | VolumeEffect::Start { .. } => usual,
+            _ => usual.max(DISKS_WITHIN),
+        }
+    }
+
     fn forget(&self, key: &ObjectKey) {
         self.refused.lock().remove(key);
+        let is_there = |uid: &String| self.by_uid.first(uid).is_some();
+        self.removed.lock().retain(is_there);
+        self.unmountable.lock().retain(|uid, _| is_there(uid));
+        self.leases.keep(is_there);
         self.gone.notify_one();
     }
 }

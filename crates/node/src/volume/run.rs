@@ -2,13 +2,14 @@
 
 use crate::disks::Disks;
 use crate::jobs::Worker;
+use crate::lease::Leases;
 use crate::mounts::{Filesystems, Mounts};
 use crate::volume::view::{Copying, Jobs, Volumes};
 use crate::volume::words::VolumeWords;
 use crate::volume::world::Moved;
 use k8s_openapi::api::core::v1::PersistentVolume;
 use lifeboat_api::snapshot::{VolumeSnapshotClass, VolumeSnapshotContent};
-use lifeboat_api::topolvm::{LogicalVolume, SnapshotBackupStorage};
+use lifeboat_api::topolvm::{LogicalVolume, SnapshotBackupStorage, SnapshotPhase};
 use lifeboat_engine::{
     Change, Clock, Engine, Index, Listed, ObjectKey, Objects, Selection, Settings, Wiring,
 };
@@ -73,7 +74,7 @@ pub fn agent(client: kube::Client, clock: Clock, settings: Settings, parts: Part
     let storages = engine.objects::<SnapshotBackupStorage>(Selection::all());
     let by_uid = volumes.index(|volume: &LogicalVolume| Some(volume.uid().to_owned()));
     let disks = Disks::new(parts.lvm);
-    let (jobs, worker) = Jobs::new(config.jobs_at_once, clock);
+    let (jobs, worker) = Jobs::new(config.jobs_at_once, clock.clone());
     let mounts = Mounts::new(parts.filesystems, config.mounts);
     let gone = Arc::new(Notify::new());
     let replaced = gone.clone();
@@ -101,15 +102,19 @@ pub fn agent(client: kube::Client, clock: Clock, settings: Settings, parts: Part
         classes: classes.clone(),
         storages: storages.clone(),
         client,
+        clock: clock.clone(),
         disks: disks.clone(),
         jobs,
         mounts,
         mover: parts.mover,
         refused: parking_lot::Mutex::default(),
+        removed: parking_lot::Mutex::default(),
+        unmountable: parking_lot::Mutex::default(),
+        leases: Leases::default(),
         gone,
     };
     let wiring = engine.controller(controller);
-    let wiring = wake(wiring, &volumes, &persistent, &contents, &storages);
+    let wiring = wake(wiring, &volumes, &persistent, &contents, &classes, &storages);
     Agent { engine, disks, worker, strays, wiring, volumes, by_uid, node: config.node }
 }
 
@@ -118,6 +123,7 @@ fn wake(
     volumes: &Objects<LogicalVolume>,
     persistent: &Objects<PersistentVolume>,
     contents: &Objects<VolumeSnapshotContent>,
+    classes: &Objects<VolumeSnapshotClass>,
     storages: &Objects<SnapshotBackupStorage>,
 ) -> Wiring<ObjectKey> {
     let copies = volumes.index(|volume: &LogicalVolume| volume.spec.source.clone());
@@ -132,6 +138,12 @@ fn wake(
         (!ended && (volume.is_read_only() || volume.barrier().is_some())).then_some(())
     });
     let of_content = by_name.clone();
+    let (of_class, contents_of) = (
+        by_name.clone(),
+        contents.index(|content: &VolumeSnapshotContent| content.spec.volume_snapshot_class_name.clone()),
+    );
+    let snapshot_of =
+        |content: &str| content.strip_prefix("snapcontent").map(|rest| format!("snapshot{rest}"));
     wiring
         .woken_by(volumes, move |change: &Change<LogicalVolume>| {
             let (key, uid) = (change.key(), change.latest().uid().to_owned());
@@ -144,9 +156,16 @@ fn wake(
             by_name.get(&change.key().name).iter().map(|volume| ObjectKey::of(&**volume)).collect::<Vec<_>>()
         })
         .woken_by(contents, move |change: &Change<VolumeSnapshotContent>| {
-            let name = change.key().name.strip_prefix("snapcontent").map(|rest| format!("snapshot{rest}"));
+            let name = snapshot_of(&change.key().name);
             let volumes = name.map(|name| of_content.get(&name)).unwrap_or_default();
             volumes.iter().map(|volume| ObjectKey::of(&**volume)).collect::<Vec<_>>()
+        })
+        // The class says whether a snapshot is backed up, and may come last.
+        .woken_by(classes, move |change: &Change<VolumeSnapshotClass>| {
+            let contents = contents_of.get(&change.key().name);
+            let names = contents.iter().filter_map(|content| snapshot_of(&ObjectKey::of(&**content).name));
+            let volumes = names.flat_map(|name| of_class.get(&name));
+            volumes.map(|volume| ObjectKey::of(&*volume)).collect::<Vec<_>>()
         })
         .woken_by(storages, move |_: &Change<SnapshotBackupStorage>| {
             moving.get(&()).iter().map(|volume| ObjectKey::of(&**volume)).collect::<Vec<_>>()
@@ -175,8 +194,10 @@ impl Agent {
             wake(uid);
             // Whoever waits for its turn looks again.
             let waiting = volumes.all().into_iter().filter(|volume| {
-                volume.spec.node_name == node
-                    && volume.phase().is_some_and(|phase| phase.as_str() == "Pending")
+                // Also those that an earlier process of this node had begun.
+                let waits =
+                    |phase: &SnapshotPhase| matches!(phase, SnapshotPhase::Pending | SnapshotPhase::Running);
+                volume.spec.node_name == node && volume.phase().is_some_and(waits)
             });
             waiting.for_each(|volume| wiring.wake(ObjectKey::of(&*volume)));
         };
@@ -186,6 +207,15 @@ impl Agent {
             () = disks.follow(wake) => {}
             () = worker.run(ended) => {}
         }
+    }
+}
+
+/// Ends the job of an object. When this returns, no thread of it reads or writes any more: each holds an end of the progress.
+pub(super) async fn end(jobs: &Jobs, uid: &str) {
+    let seen = jobs.of(uid).map(|job| job.of.progress);
+    jobs.end(uid).await;
+    if let Some(mut seen) = seen {
+        while seen.changed().await.is_ok() {}
     }
 }
 
@@ -216,7 +246,7 @@ impl Strays {
     async fn end_all(&self) -> bool {
         let has_object = |uid: &str| self.by_uid.first(&uid.to_owned()).is_some();
         for uid in self.jobs.strays(has_object) {
-            self.jobs.end(&uid).await;
+            end(&self.jobs, &uid).await;
         }
         let mut all = true;
         for uid in self.mounts.strays(has_object) {

@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use lifeboat_api::annotations;
+use lifeboat_api::conditions::logical_volume as names;
 use lifeboat_api::topolvm::{
     LogicalVolumeStatus, SnapshotError, SnapshotOperation, SnapshotPhase, SnapshotProgress, SnapshotStatus,
 };
@@ -149,6 +150,7 @@ impl Telling {
         self.status.volume_id = Some(uid.to_owned());
         self.status.current_size = Some(Quantity(volume.size.to_string()));
         self.status.code = None;
+        self.status.conditions.retain(|condition| condition.type_ != names::TYPE_REFUSED);
         self
     }
 
@@ -163,8 +165,8 @@ impl Telling {
     #[must_use]
     pub fn refused(mut self, code: i32, message: String) -> Self {
         self.status.code = Some(code);
-        self.status.message = Some(message);
-        self
+        self.status.message = Some(message.clone());
+        self.condition(names::TYPE_REFUSED, true, names::REASON_REFUSED, message)
     }
 
     /// Sets a condition.

@@ -3,18 +3,20 @@
 use crate::disks::Disks;
 use crate::handle::Handle;
 use crate::jobs;
+use crate::lease::Leases;
 use crate::mounts::Mounts;
 use crate::volume::words::VolumeWords;
-use crate::volume::world::{Disk, JobView, Moved, Source, Storage, StorageRef, World};
+use crate::volume::world::{Disk, JobView, Moved, Source, Storage, StorageRef, World, staging_name};
 use k8s_openapi::api::core::v1::PersistentVolume;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use lifeboat_api::annotations::{self, parameters};
 use lifeboat_api::snapshot::{VolumeSnapshotClass, VolumeSnapshotContent};
 use lifeboat_api::topolvm::{LogicalVolume, SnapshotBackupStorage, SnapshotOperation};
-use lifeboat_engine::{Index, ObjectKey, Objects, Trouble};
+use lifeboat_engine::{Clock, Index, ObjectKey, Objects, Trouble};
 use lifeboat_lvm::{Access, Error, Volume};
 use lifeboat_mover::{Mover, Progress};
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::{Notify, watch};
 
@@ -40,11 +42,17 @@ pub struct Volumes {
     pub(super) classes: Objects<VolumeSnapshotClass>,
     pub(super) storages: Objects<SnapshotBackupStorage>,
     pub(super) client: kube::Client,
+    pub(super) clock: Clock,
     pub(super) disks: Disks,
     pub(super) jobs: Jobs,
     pub(super) mounts: Mounts,
     pub(super) mover: Arc<dyn Mover>,
     pub(super) refused: Mutex<BTreeMap<ObjectKey, Refused>>,
+    /// UIDs of objects whose volume this process has removed.
+    pub(super) removed: Mutex<BTreeSet<String>>,
+    pub(super) unmountable: Mutex<BTreeMap<String, Unmountable>>,
+    /// When this process last said of an operation that it is alive.
+    pub(super) leases: Leases,
     /// Told when an object is gone; what this process still does for it is ended then.
     pub(super) gone: Arc<Notify>,
 }
@@ -57,12 +65,20 @@ pub(super) struct Refused {
     pub(super) error: Error,
 }
 
+/// A device that cannot be mounted, and in which try that was found.
+#[derive(Debug, Clone)]
+pub(super) struct Unmountable {
+    /// When the try before it ended.
+    pub(super) after: Option<Time>,
+    pub(super) why: String,
+}
+
 impl Volumes {
     /// The world of one object of this node.
     pub(super) fn world(&self, key: &ObjectKey, trouble: Option<&Trouble>) -> Option<World> {
         let volume = self.volumes.get(key).filter(|volume| volume.spec.node_name == self.node)?;
         let uid = volume.uid();
-        let disk = Disk::of(uid, self.disks.look(volume.class(), |_| true));
+        let disk = self.disk(&volume);
         let found = match &disk {
             Disk::Seen { published, staging, .. } => published.as_deref().or(staging.as_deref()),
             _ => None,
@@ -83,6 +99,11 @@ impl Volumes {
                 outcome: job.outcome,
             }),
             room: self.jobs.has_room(),
+            reserved: self.jobs.is_reserved(uid),
+            unmountable: self.unmountable.lock().get(uid).cloned().and_then(|found| {
+                let ended = volume.snapshot().and_then(|snapshot| snapshot.completion_time.clone());
+                (found.after == ended).then_some(found.why)
+            }),
             refused: refused
                 .filter(|refused| refused.uid == uid && refused.generation == volume.metadata.generation)
                 .map(|refused| refused.error),
@@ -90,6 +111,15 @@ impl Volumes {
             disk,
             volume,
         })
+    }
+
+    /// What is on disk of one object; a node has many volumes, and few concern it.
+    fn disk(&self, volume: &LogicalVolume) -> Disk {
+        let (uid, staging) = (volume.uid(), staging_name(volume.uid()));
+        let concerns = |found: &Volume| {
+            found.name == uid || found.name == staging || found.origin.as_deref() == Some(uid)
+        };
+        Disk::of(uid, self.disks.look(volume.class(), concerns))
     }
 
     fn source(&self, volume: &LogicalVolume) -> Source {
@@ -146,8 +176,7 @@ impl Volumes {
     }
 
     pub(super) fn on_disk(&self, volume: &LogicalVolume) -> (Option<Volume>, Option<Volume>) {
-        let uid = volume.uid();
-        match Disk::of(uid, self.disks.look(volume.class(), |_| true)) {
+        match self.disk(volume) {
             Disk::Seen { published, staging, .. } => {
                 (published.map(|found| *found), staging.map(|found| *found))
             }

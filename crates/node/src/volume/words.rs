@@ -40,8 +40,10 @@ pub trait VolumeWords {
     fn is_read_only(&self) -> bool;
     /// The backup that it must be filled from before anybody may use it.
     fn barrier(&self) -> Option<Result<Handle, NoHandle>>;
-    /// Whether somebody has said that it cannot be made.
+    /// Whether somebody has said that it cannot be made, and it still asks for the same.
     fn was_refused(&self) -> bool;
+    /// Whether its size is one that a volume can have.
+    fn has_size(&self) -> bool;
     /// Whether another try was asked for after the last one ended.
     fn asks_for_retry(&self) -> bool;
     /// Whether its bytes come from a peer cluster, so that nobody here may make, fill or use it.
@@ -120,7 +122,16 @@ impl VolumeWords for LogicalVolume {
     }
 
     fn was_refused(&self) -> bool {
-        self.status.as_ref().and_then(|status| status.code).unwrap_or(0) != 0
+        let refused = self.status.as_ref().and_then(|status| status.code).unwrap_or(0) != 0;
+        // Peers do not say which generation they refused.
+        let mut conditions = self.status.iter().flat_map(|status| &status.conditions);
+        let ours = conditions.find(|condition| condition.type_ == conditions::TYPE_REFUSED);
+        let edited = ours.is_some_and(|ours| ours.observed_generation != self.metadata.generation);
+        refused && !edited
+    }
+
+    fn has_size(&self) -> bool {
+        Quantity::parse(&self.spec.size.0).is_ok_and(|size| size.value() >= 0)
     }
 
     fn asks_for_retry(&self) -> bool {

@@ -36,6 +36,10 @@ pub struct World {
     pub job: Option<JobView>,
     /// Whether this process may begin another job.
     pub room: bool,
+    /// Whether a place is kept for the job of this object.
+    pub reserved: bool,
+    /// Why it cannot be mounted as long as nobody changes it.
+    pub unmountable: Option<String>,
     /// What the back end refused for good, for this generation.
     pub refused: Option<lifeboat_lvm::Error>,
     /// What failed last.

@@ -1,4 +1,5 @@
 //! Every rule about stores, and about backups that nobody needs any more.
 
+pub mod prune;
 pub mod removal;
 pub mod storage;

@@ -13,7 +13,7 @@ use crate::volume::world::{Source, World};
 use jiff::Timestamp;
 use lifeboat_api::annotations;
 use lifeboat_api::topolvm::{LogicalVolumeStatus, SnapshotOperation};
-use lifeboat_engine::Decision;
+use lifeboat_engine::{Decision, Next};
 use lifeboat_lvm::{AccessMode, Consistency};
 use serde::Serialize;
 
@@ -57,6 +57,8 @@ pub enum VolumeEffect {
         /// Bytes.
         size: u64,
     },
+    /// Keeps a place for its backup or restore among those that run at once.
+    Reserve,
     /// Makes its files reachable.
     Mount {
         /// For which operation.
@@ -97,6 +99,13 @@ pub(crate) enum Wanted {
 
 /// Every rule.
 pub fn decide(world: &World, now: Timestamp) -> VolumeDecision {
+    let decision = next(world, now);
+    // Whoever waits for something else gives the place to another.
+    let waits = !matches!(decision.next, Next::Do(_) | Next::Wait { why: VolumeWhy::Recording, .. });
+    if world.reserved && waits { Decision::act([VolumeEffect::Stop]) } else { decision }
+}
+
+fn next(world: &World, now: Timestamp) -> VolumeDecision {
     let volume = &*world.volume;
     if volume.spec.node_name != world.node {
         return Decision::settled();
@@ -119,6 +128,10 @@ pub fn decide(world: &World, now: Timestamp) -> VolumeDecision {
     };
     if let Some(claim) = claiming(world, &wanted) {
         return Decision::act([claim]);
+    }
+    if !volume.has_size() && !volume.is_made() {
+        let why = format!("{:?} is no size of a volume: correct spec.size", volume.spec.size.0);
+        return refuse(world, now, 3, why);
     }
     match wanted {
         Wanted::Restored(handle) => restore::restore(world, &handle, now),

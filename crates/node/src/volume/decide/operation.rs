@@ -59,8 +59,8 @@ pub(super) fn advance<'a>(
         Some((ended, Err(error))) if error.is_transient() => next(again(world, told, error, *ended, now)),
         Some((_, Err(error))) => {
             let code = match operation {
-                SnapshotOperation::Restore => error_codes::RESTORE_FAILED,
-                _ => error_codes::BACKUP_FAILED,
+                SnapshotOperation::Restore => error_codes::RESTORE_EXECUTION_FAILED,
+                _ => error_codes::SNAPSHOT_EXECUTION_FAILED,
             };
             let shown = told.failed(code, &error.to_string()).done();
             next(Decision::wait(VolumeWhy::Failed(error.to_string())).showing(shown))
@@ -127,19 +127,30 @@ fn elsewhere(world: &World, now: Timestamp) -> Option<VolumeDecision> {
         .then(|| Decision::wait_until(VolumeWhy::OtherProcess(who.clone()), alive_until))
 }
 
-/// Mount, write down who does it, begin: in this order, so that whoever finds a mount or a job finds its record too.
+/// Mount, keep a place, write down who does it, begin: in this order, so that whoever finds a mount or a job finds its record too, and only
+/// one that has a place is told to be running. A mount that keeps failing holds no place.
 fn begin(world: &World, operation: SnapshotOperation, told: Telling) -> VolumeDecision {
-    if !world.room {
+    if !world.room && !world.reserved {
         let why = VolumeWhy::Queued;
         let shown = told.message(Some(why.to_string())).done();
         return Decision::wait(why).showing(shown);
     }
     if world.files && world.mount.is_none() {
+        if let Some(why) = &world.unmountable {
+            let code = match operation {
+                SnapshotOperation::Restore => error_codes::VOLUME_BIND_MOUNT_FAILED,
+                _ => error_codes::VOLUME_MOUNT_FAILED,
+            };
+            return Decision::wait(VolumeWhy::Failed(why.clone())).showing(told.failed(code, why).done());
+        }
         return match &world.trouble {
             Some(trouble) => Decision::act([VolumeEffect::Mount { operation }])
                 .showing(told.stumbled(&trouble.message).done()),
             None => Decision::act([VolumeEffect::Mount { operation }]).showing(told.done()),
         };
+    }
+    if !world.reserved {
+        return Decision::act([VolumeEffect::Reserve]);
     }
     let snapshot = world.volume.snapshot();
     let ours = snapshot.is_some_and(|snapshot| {
@@ -148,7 +159,8 @@ fn begin(world: &World, operation: SnapshotOperation, told: Telling) -> VolumeDe
     if !ours {
         return Decision::wait(VolumeWhy::Recording).showing(told.running(&world.process).done());
     }
-    Decision::act([VolumeEffect::Start { operation }])
+    let start = Decision::act([VolumeEffect::Start { operation }]);
+    if world.trouble.is_some() { start.showing(told.done()) } else { start }
 }
 
 /// A try failed in a way that may pass: pause, longer each time, then begin again.

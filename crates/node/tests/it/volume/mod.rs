@@ -3,5 +3,6 @@
 mod crash;
 pub(crate) mod ground;
 mod on_lvm;
+mod replay;
 mod rules;
 mod stories;

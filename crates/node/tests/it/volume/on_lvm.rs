@@ -27,7 +27,7 @@ device-classes:
 const MOUNTS: &str = "/run/lifeboat-mounts";
 
 #[expect(clippy::disallowed_methods, reason = "a test is the outside: it starts processes")]
-fn run(argv: &[&str]) -> String {
+pub fn run(argv: &[&str]) -> String {
     let output = Command::new(argv[0]).args(&argv[1..]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{argv:?}: {text}{}", String::from_utf8_lossy(&output.stderr));

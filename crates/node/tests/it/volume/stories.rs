@@ -4,8 +4,9 @@ use super::ground::{
     CANARY, Ground, create, delete, gone, grown, in_phase, made, note, released_by_node, snapshot, stand_in,
     volumes,
 };
-use kube::api::{Patch, PatchParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use lifeboat_api::annotations::{self, parameters};
+use lifeboat_api::snapshot::{VolumeSnapshotClass, VolumeSnapshotContent};
 use lifeboat_api::topolvm::SnapshotPhase;
 use lifeboat_testbed::{Cluster, CrashPoints, Task, on_both};
 use serde_json::json;
@@ -188,7 +189,7 @@ on_both!(
         create(cluster, &ground.online_snapshot("snapshot-2", &origin)).await;
         let failed = in_phase(cluster, &ground.name("snapshot-2"), SnapshotPhase::Failed).await;
         let error = snapshot(&failed).error.unwrap();
-        assert_eq!(error.code.as_deref(), Some("BackupFailed"));
+        assert_eq!(error.code.as_deref(), Some("SnapshotExecutionFailed"));
         let message = error.message.unwrap();
         assert!(message.contains("password") && !message.contains("canary"), "{message}");
         secrets.patch("store-secret", &PatchParams::default(), &password(CANARY)).await.unwrap();
@@ -225,5 +226,65 @@ on_both!(
         made(cluster, &ground.name("pvc-1")).await;
         assert!(source.metadata.uid.is_some());
         assert_eq!(ground.volumes("n1").len(), 2);
+    }
+);
+
+on_both!(
+    /// Whoever waits for a place gets one, however many see the same one free.
+    async fn more_backups_than_places_all_end(cluster: &Cluster) {
+        let mut ground = prepare(cluster).await;
+        ground.jobs_at_once = 1;
+        create(cluster, &ground.plain("pvc-1", "n1")).await;
+        let names: Vec<String> = (0..5).map(|n| format!("snapshot-{n}")).collect();
+        {
+            let _agent = start(cluster, &ground, "n1");
+            let origin = made(cluster, &ground.name("pvc-1")).await;
+            for name in &names {
+                create(cluster, &ground.online_snapshot(name, &origin)).await;
+            }
+            in_phase(cluster, &ground.name(&names[0]), SnapshotPhase::Succeeded).await;
+        }
+        // Another process finds what the first had begun and what it had not.
+        let _agent = start(cluster, &ground, "n1");
+        for name in &names {
+            in_phase(cluster, &ground.name(name), SnapshotPhase::Succeeded).await;
+            forget_remote(cluster, &ground.name(name)).await;
+        }
+    }
+);
+
+on_both!(
+    /// What a peer made carries no annotations: the class of its content says that it is backed up, and may come last.
+    async fn a_snapshot_class_that_comes_last_is_noticed(cluster: &Cluster) {
+        let ground = prepare(cluster).await;
+        let _agent = start(cluster, &ground, "n1");
+        create(cluster, &ground.plain("pvc-1", "n1")).await;
+        let origin = made(cluster, &ground.name("pvc-1")).await;
+        let class = ground.name("online");
+        let contents: kube::Api<VolumeSnapshotContent> = kube::Api::all(cluster.client());
+        let content: VolumeSnapshotContent = serde_json::from_value(json!({
+            "apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotContent",
+            "metadata": { "name": ground.name("snapcontent-1") },
+            "spec": { "deletionPolicy": "Delete", "driver": "topolvm.io", "volumeSnapshotClassName": class,
+                "source": { "volumeHandle": "v" },
+                "volumeSnapshotRef": { "name": "s", "namespace": ground.mark } },
+        }))
+        .unwrap();
+        contents.create(&PostParams::default(), &content).await.unwrap();
+        let mut copy = ground.online_snapshot("snapshot-1", &origin);
+        copy.metadata.annotations = None;
+        create(cluster, &copy).await;
+        made(cluster, &ground.name("snapshot-1")).await;
+        let classes: kube::Api<VolumeSnapshotClass> = kube::Api::all(cluster.client());
+        let class: VolumeSnapshotClass = serde_json::from_value(json!({
+            "apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotClass",
+            "metadata": { "name": class }, "driver": "topolvm.io", "deletionPolicy": "Delete",
+            "parameters": { parameters::SNAPSHOT_MODE: parameters::SNAPSHOT_MODE_ONLINE,
+                parameters::SNAPSHOT_STORAGE_NAME: "store", parameters::SNAPSHOT_STORAGE_NAMESPACE: ground.mark },
+        }))
+        .unwrap();
+        classes.create(&PostParams::default(), &class).await.unwrap();
+        in_phase(cluster, &ground.name("snapshot-1"), SnapshotPhase::Succeeded).await;
+        forget_remote(cluster, &ground.name("snapshot-1")).await;
     }
 );

@@ -38,12 +38,7 @@ fn backing_it_up() {
         "wait StorageUnnamed | SnapshotBackupStorageFound=False",
     );
     check("mount LV (ro)", backing_up(), |_| {}, &format!("Mount {{ operation: Backup }} | {found}"));
-    check(
-        "no mount for raw block",
-        backing_up(),
-        |w| w.files = false,
-        &format!("wait Recording | Running, {found}"),
-    );
+    check("no mount for raw block", backing_up(), |w| w.files = false, "Reserve");
     check(
         "what was to be backed up is gone: it failed, and nobody waits for it",
         backing_up(),
@@ -51,11 +46,39 @@ fn backing_it_up() {
         "wait Failed | Failed",
     );
     check("others come first", backing_up(), |w| w.room = false, &format!("wait Queued | {found}"));
+    check(
+        "others come first, also after RUNNING of an earlier process was found",
+        backing_up(),
+        |w| {
+            running(w, "n1/a", 50);
+            w.room = false;
+        },
+        &format!("wait Queued | {found}"),
+    );
+    check(
+        "whoever has a place and waits for something else gives it back",
+        backing_up(),
+        |w| {
+            w.reserved = true;
+            w.storage = Storage::Missing("gone".into());
+        },
+        "Stop",
+    );
+    check(
+        "what can never be mounted failed, with a code",
+        backing_up(),
+        |w| w.unmountable = Some("it holds no filesystem".into()),
+        &format!("wait Failed | Failed, {found}"),
+    );
     let mounted = |w: &mut World| w.mount = Some("/m/u1".into());
+    check("a place is kept before RUNNING is on record", backing_up(), mounted, "Reserve");
     check(
         "RUNNING is on record before bytes move",
         backing_up(),
-        mounted,
+        |w| {
+            mounted(w);
+            (w.reserved, w.room) = (true, false);
+        },
         &format!("wait Recording | Running, {found}"),
     );
     check(
@@ -64,6 +87,7 @@ fn backing_it_up() {
         |w| {
             mounted(w);
             running(w, "n1/b", 1);
+            w.reserved = true;
         },
         "Start { operation: Backup }",
     );
@@ -79,6 +103,7 @@ fn backing_it_up() {
         |w| {
             mounted(w);
             running(w, "n1/a", 46);
+            w.reserved = true;
         },
         &format!("wait Recording | {found}"),
     );

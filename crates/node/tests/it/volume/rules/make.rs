@@ -95,13 +95,13 @@ fn creating() {
         "no room: the maker looks elsewhere",
         world(),
         |w| w.refused = Some(no_room.clone()),
-        "wait Refused | code 8",
+        "wait Refused | code 8, Refused=True",
     );
     check(
         "unknown device class",
         world(),
         |w| w.disk = Disk::Unreadable(Error::NoClass("x".into())),
-        "wait Refused | code 5",
+        "wait Refused | code 5, Refused=True",
     );
     check(
         "a failed listing is retried and sets no code",
@@ -128,6 +128,36 @@ fn creating() {
         world(),
         |w| status(w, |s| s.code = Some(13)),
         "wait Refused",
+    );
+    let refused_earlier = |w: &mut World, generation: i64| {
+        status(w, |s| {
+            s.code = Some(8);
+            s.message = Some("no room".into());
+            s.conditions = vec![Condition {
+                type_: "Refused".into(),
+                status: "True".into(),
+                reason: "RefusedByNode".into(),
+                message: "no room".into(),
+                observed_generation: Some(generation),
+                last_transition_time: ago(10),
+            }];
+        });
+    };
+    check("refused as it is", world(), |w| refused_earlier(w, 1), "wait Refused");
+    check(
+        "refused as it was before an edit: tried again",
+        world(),
+        |w| {
+            refused_earlier(w, 1);
+            edit(w, |volume| volume.metadata.generation = Some(2));
+        },
+        "Create { size: 1073741824 }",
+    );
+    check(
+        "a negative size is no size",
+        world(),
+        |w| edit(w, |volume| volume.spec.size.0 = "-1Gi".into()),
+        "wait Refused | code 3, Refused=True",
     );
     check("what was made and is gone is not made anew", world(), made, "wait Failed");
     check(
@@ -177,7 +207,7 @@ fn copying() {
         "access type is ro or rw",
         world(),
         |w| copies(w, "x", source(None, None, false)),
-        "wait Refused | code 3",
+        "wait Refused | code 3, Refused=True",
     );
     check(
         "source without a volume",
@@ -199,7 +229,7 @@ fn copying() {
                 Arc::make_mut(volume).spec.node_name = "n2".into();
             }
         },
-        "wait Refused | code 3",
+        "wait Refused | code 3, Refused=True",
     );
     check(
         "source in another device class",
@@ -208,7 +238,7 @@ fn copying() {
             taken(w);
             edit(w, |v| v.spec.device_class = Some("ssd".into()));
         },
-        "wait Refused | code 3",
+        "wait Refused | code 3, Refused=True",
     );
     let thick = Error::Unsupported("thick".into());
     check(
@@ -218,7 +248,7 @@ fn copying() {
             taken(w);
             w.refused = Some(thick);
         },
-        "wait Refused | code 12",
+        "wait Refused | code 12, Refused=True",
     );
     check(
         "a backup of a thick volume uses a short-lived snapshot",

@@ -76,6 +76,8 @@ pub(super) fn world() -> World {
         mount: None,
         job: None,
         room: true,
+        reserved: false,
+        unmountable: None,
         refused: None,
         trouble: None,
     }

@@ -54,7 +54,12 @@ fn restoring_it() {
         behind(Some(SnapshotPhase::Running), None),
         "wait SourceNotBackedUp",
     );
-    check("source FAILED", restoring(), behind(Some(SnapshotPhase::Failed), None), "wait Refused | code 9");
+    check(
+        "source FAILED",
+        restoring(),
+        behind(Some(SnapshotPhase::Failed), None),
+        "wait Refused | code 9, Refused=True",
+    );
     check(
         "source LV exists? no: by handle",
         restoring(),
@@ -71,7 +76,7 @@ fn restoring_it() {
             edit(w, |v| v.status = None);
             note(w, annotations::SNAPSHOT_RESTORE_REQUIRED, "nonsense/x");
         },
-        "wait Refused | code 3",
+        "wait Refused | code 3, Refused=True",
     );
     check(
         "made and pending are one write",
@@ -93,6 +98,7 @@ fn restoring_it() {
         |w| {
             mounted(w);
             running(w, "n1/b", 1);
+            w.reserved = true;
         },
         "Start { operation: Restore }",
     );
@@ -143,6 +149,24 @@ fn restoring_it() {
         },
         &format!("wait Failed | Failed, {found}"),
     );
+    check(
+        "what can never be mounted failed, with a code",
+        restoring(),
+        |w| w.unmountable = Some("zfs is no filesystem that is supported".into()),
+        &format!("wait Failed | Failed, {found}"),
+    );
+    let code = |error: Option<MoverError>| {
+        let mut world = restoring();
+        running(&mut world, "n1/b", 1);
+        match error {
+            Some(error) => job(&mut world, SnapshotOperation::Restore, Some(Err(error))),
+            None => world.unmountable = Some("no".into()),
+        }
+        let snapshot = decide(&world, now()).status.unwrap().snapshot.unwrap();
+        snapshot.error.unwrap().code.unwrap()
+    };
+    assert_eq!(code(None), "VolumeBindMountFailed");
+    assert_eq!(code(Some(MoverError::NoSnapshot("x".into()))), "RestoreExecutionFailed");
     check("FAILED keeps the staging volume for another try", restoring(), failed, "wait Failed");
     check(
         "once restored it is a volume like any other",
