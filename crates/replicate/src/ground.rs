@@ -75,6 +75,8 @@ pub struct Ground {
     pub(crate) resolve: Arc<dyn Resolve>,
     /// Device classes of this node; empty where they could not be asked for.
     pub(crate) classes: BTreeSet<String>,
+    /// Those whose volumes share no blocks: each image takes the room of the whole volume.
+    pub(crate) thick: BTreeSet<String>,
 }
 
 impl Ground {

@@ -1,6 +1,7 @@
 //! What a receiver knows of the volumes that it writes to: which generation each is a copy of. Kept in files beside the stream's own
 //! journal, by the UID of the volume, so that receivers that are made anew go on with it.
 
+use lifeboat_stream::Completed;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -16,7 +17,19 @@ pub struct Staging {
     pub count: u64,
     /// The generation that it is a copy of; nothing for an empty volume, and a name that no sender knows where nobody can tell.
     pub base: Option<String>,
+    /// UID of the receiver that this was found out for. Between two receivers anybody may have written to the volume.
+    #[serde(default)]
+    pub receiver: Option<String>,
+    /// The epoch that the volume had then. A volume of another epoch was used in another role since.
+    #[serde(default)]
+    pub epoch: Option<u64>,
+    /// The volume that the last complete copy in it descends from, where its sender said so.
+    #[serde(default)]
+    pub lineage: Option<String>,
 }
+
+/// Begins the name of a content that nobody can tell.
+const UNKNOWN: &str = "unknown-";
 
 impl Staging {
     /// The name of this very copy, for the journal.
@@ -27,8 +40,15 @@ impl Staging {
 
     /// What an unknown content is called: the sender then compares with what is there.
     #[must_use]
-    pub fn unknown(count: u64) -> Self {
-        Self { count, base: Some(format!("unknown-{count}")) }
+    pub fn unknown(count: u64, receiver: &str) -> Self {
+        let base = Some(format!("{UNKNOWN}{count}"));
+        Self { count, base, receiver: Some(receiver.to_owned()), epoch: None, lineage: None }
+    }
+
+    /// Whether it is known what the volume holds.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.base.as_ref().is_none_or(|base| !base.starts_with(UNKNOWN))
     }
 }
 
@@ -37,23 +57,42 @@ impl Staging {
 pub struct Memory {
     folder: PathBuf,
     known: Arc<Mutex<BTreeMap<String, Staging>>>,
+    /// What an earlier process received whole and may not have published.
+    left: Arc<BTreeMap<String, Completed>>,
 }
 
 const FILE: &str = "staging.json";
+const JOURNAL: &str = "stream";
 
 impl Memory {
     /// Reads what earlier processes have written. What cannot be read is not known: such a volume is compared as a whole.
     #[must_use]
     pub fn load(folder: PathBuf) -> Self {
-        let mut known = BTreeMap::new();
+        let (mut known, mut left) = (BTreeMap::new(), BTreeMap::new());
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let read = fs::read(entry.path().join(FILE)).ok();
-            let staging = read.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            let staging: Option<Staging> = read.and_then(|bytes| serde_json::from_slice(&bytes).ok());
             if let (Some(staging), Ok(uid)) = (staging, entry.file_name().into_string()) {
+                let journal = Completed::left("", &staging.incarnation(), &entry.path().join(JOURNAL));
+                if let Some(completed) = journal.ok().flatten() {
+                    left.insert(uid.clone(), completed);
+                }
                 known.insert(uid, staging);
             }
         }
-        Self { folder, known: Arc::new(Mutex::new(known)) }
+        Self { folder, known: Arc::new(Mutex::new(known)), left: Arc::new(left) }
+    }
+
+    /// Where the stream keeps how far the reception into a volume is.
+    #[must_use]
+    pub fn journal(&self, uid: &str) -> PathBuf {
+        self.folder(uid).join(JOURNAL)
+    }
+
+    /// What an earlier process received whole into a volume and may not have published.
+    #[must_use]
+    pub fn left(&self, uid: &str) -> Option<Completed> {
+        self.left.get(uid).cloned()
     }
 
     /// The folder of a volume, where the stream keeps its journal too.

@@ -127,6 +127,15 @@ pub const BACK_TAG: &str = "lifeboat.back";
 /// On a volume: its filesystem is ours and not what an earlier owner left; as node storage says it.
 pub const FORMATTED_TAG: &str = "lifeboat.formatted";
 
+/// On a volume: the generation that it was last a whole copy of.
+pub const REPLICA_TAG: &str = "lifeboat.replica";
+
+/// The generation that a volume was last a whole copy of.
+#[must_use]
+pub fn replica_of(volume: &Volume) -> Option<&str> {
+    volume.tags.iter().find_map(|tag| tag.strip_prefix(REPLICA_TAG)?.strip_prefix('='))
+}
+
 /// The image that a volume was brought back to.
 #[must_use]
 pub fn back_of(volume: &Volume) -> Option<&str> {

@@ -18,6 +18,7 @@ use lifeboat_api::snapshot::{VolumeSnapshot, VolumeSnapshotContent};
 use lifeboat_api::topolvm::LogicalVolume;
 use lifeboat_api::volsync::{ReplicationDestination, ReplicationSource};
 use lifeboat_engine::{Change, Clock, Engine, ObjectKey, Settings, Wiring};
+use lifeboat_lvm::ClassKind;
 use lifeboat_node::provision::words::claim_of;
 use lifeboat_node::{Disks, Mounts};
 use lifeboat_stream::{Destinations, Error, Event, Receiver};
@@ -96,7 +97,10 @@ impl Agent {
             tracing::warn!(%error, "what an earlier process left mounted is not known");
         }
         let classes = self.parts.lvm.classes().await.unwrap_or_default();
+        let thick = classes.iter().filter(|class| class.kind == ClassKind::Thick);
+        let thick = thick.flat_map(|class| [Some(class.name.clone()), class.default.then(String::new)]);
         let ground = Ground {
+            thick: thick.flatten().collect(),
             classes: classes.into_iter().map(|class| class.name).collect(),
             client: self.client,
             clock: self.clock.clone(),
@@ -117,6 +121,11 @@ impl Agent {
             memory: memory.clone(),
             jobs: backs,
             advertise: self.advertise,
+        });
+        let touched = desk.touched.clone();
+        // Before anybody is woken by it. A pod that is over before anybody looks at it was there all the same.
+        kinds.pods.listen(move |change: &Change<Pod>| {
+            touched.lock().extend(change.versions().flat_map(|pod| claims_of_pod(pod)));
         });
         let senders = wake_senders(senders, &kinds);
         let receivers = wake_receivers(receivers, &kinds);
@@ -232,6 +241,13 @@ fn claims_of(kinds: &Kinds, handle: &str) -> Vec<ObjectKey> {
     volume.and_then(|volume| claim_of(&volume).map(|(key, _)| key)).into_iter().collect()
 }
 
+/// The claims that a pod names.
+fn claims_of_pod(pod: &Pod) -> Vec<ObjectKey> {
+    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    let claims = volumes.filter_map(|volume| volume.persistent_volume_claim.as_ref());
+    claims.map(|source| ObjectKey::new(pod.space(), source.claim_name.clone())).collect()
+}
+
 fn wake_senders(wiring: Wiring<ObjectKey>, kinds: &Kinds) -> Wiring<ObjectKey> {
     let (by_claim, by_volume, by_logical, by_group) =
         (kinds.sending.clone(), kinds.sending.clone(), kinds.clone(), kinds.sources_of.clone());
@@ -307,11 +323,8 @@ fn wake_receivers(wiring: Wiring<ObjectKey>, kinds: &Kinds) -> Wiring<ObjectKey>
             owner(change.latest().metadata.owner_references.as_ref(), change.latest().space())
         })
         .woken_by(&kinds.pods, move |change: &Change<Pod>| {
-            let pod = change.latest();
-            let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
-            let claims = volumes.filter_map(|volume| volume.persistent_volume_claim.as_ref());
-            let claims = claims.map(|source| ObjectKey::new(pod.space(), source.claim_name.clone()));
-            claims.flat_map(|claim| keys(&by_pod.get(&claim))).collect::<Vec<_>>()
+            let claims = claims_of_pod(change.latest());
+            claims.iter().flat_map(|claim| keys(&by_pod.get(claim))).collect::<Vec<_>>()
         })
         .woken_by(&kinds.rivals, move |_: &Change<Deployment>| keys(&all.all()))
 }

@@ -20,6 +20,8 @@ pub enum Wait {
     Volume(String),
     /// Another cluster has taken over since.
     Superseded(String),
+    /// The receiver has a complete copy of another volume.
+    Lineage(String),
     /// Copies are held back on the claim.
     Held,
     /// The schedule makes no sense.
@@ -67,6 +69,7 @@ impl fmt::Display for Wait {
             | Self::Claim(what)
             | Self::Volume(what)
             | Self::Superseded(what)
+            | Self::Lineage(what)
             | Self::Schedule(what)
             | Self::Failed(what)
             | Self::Peer(what)
@@ -86,6 +89,7 @@ impl Wait {
             self,
             Self::Unsupported(_)
                 | Self::Superseded(_)
+                | Self::Lineage(_)
                 | Self::Schedule(_)
                 | Self::Failed(_)
                 | Self::Peer(_)

@@ -29,6 +29,12 @@ pub fn owned_by(receiver: &ReplicationDestination) -> OwnerReference {
     }
 }
 
+/// The volume that the data of a claim descends from: the one that it was restored from, or its own.
+#[must_use]
+pub fn lineage(claim: &PersistentVolumeClaim) -> &str {
+    claim.note(annotations::LINEAGE).filter(|lineage| !lineage.is_empty()).unwrap_or_else(|| claim.uid())
+}
+
 /// Whether a claim is bound, as it says itself.
 #[must_use]
 pub fn is_bound(claim: &PersistentVolumeClaim) -> bool {

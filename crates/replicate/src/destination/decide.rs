@@ -3,18 +3,21 @@
 use super::make::{image_name, is_right_service, is_right_slice};
 use super::paused::paused;
 use super::status;
-use super::world::World;
+use super::world::{Lineage, World};
 use crate::kinds::claim_of_receiver;
-use crate::place::{FORMATTED_TAG, Here, Place, back_of, epoch_of};
+use crate::memory::Staging;
+use crate::place::{FORMATTED_TAG, Here, Place, back_of, epoch_of, replica_of};
 use crate::resolve::service;
 use crate::why::Wait;
 use crate::words::Words as _;
 use jiff::Timestamp;
+use lifeboat_api::conditions::volsync as words;
 use lifeboat_api::snapshot::VolumeSnapshot;
 use lifeboat_api::volsync::{CopyMethod, ReplicationDestination, ReplicationDestinationStatus};
 use lifeboat_api::{annotations, finalizers, labels};
 use lifeboat_engine::Decision;
 use lifeboat_stream::{Completed, Refusal};
+use std::cmp::Reverse;
 
 /// What can be done about a receiver.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -38,7 +41,7 @@ pub enum Effect {
     Mount,
     /// Finds out what is on a volume that nothing is known of.
     Begin,
-    /// Gives up what is known of a volume, because it is part of something that nobody sends any more.
+    /// Gives up what is known of a volume: it is part of something that nobody sends any more, or others may write to it.
     Renew,
     /// Expects copies.
     Listen {
@@ -58,6 +61,11 @@ pub enum Effect {
     },
     /// What arrived is kept: the next copy starts from it.
     Advance,
+    /// Keeps an image aside, because copies of another volume are about to come.
+    KeepAside {
+        /// Its name.
+        name: String,
+    },
     /// Removes an image that a newer one has replaced.
     DropImage {
         /// Its name.
@@ -95,17 +103,15 @@ pub type ReceiverDecision = Decision<Effect, Wait, ReplicationDestinationStatus>
 pub fn decide(world: &World, now: Timestamp) -> ReceiverDecision {
     let Some(receiver) = world.receiver.as_deref() else { return cleared(world) };
     if world.rival {
-        return match is_busy(world) {
-            true => Decision::act([Effect::Hush]),
-            false => Decision::wait(Wait::OtherMover),
-        };
+        return leave(world, receiver).unwrap_or_else(|| Decision::wait(Wait::OtherMover));
     }
     if receiver.is_going() {
-        return match is_busy(world) {
-            true => Decision::act([Effect::Hush]),
-            false if receiver.has_finalizer(finalizers::RECEIVER) => Decision::act([Effect::Release]),
-            false => Decision::settled(),
-        };
+        return leave(world, receiver).unwrap_or_else(|| {
+            match receiver.has_finalizer(finalizers::RECEIVER) {
+                true => Decision::act([Effect::Release]),
+                false => Decision::settled(),
+            }
+        });
     }
     if receiver.spec.paused {
         return paused(world, receiver, now);
@@ -114,10 +120,7 @@ pub fn decide(world: &World, now: Timestamp) -> ReceiverDecision {
         return wait(world, now, why);
     }
     if is_served(receiver) {
-        return match is_busy(world) {
-            true => Decision::act([Effect::Hush]),
-            false => wait(world, now, Wait::Manual),
-        };
+        return leave(world, receiver).unwrap_or_else(|| wait(world, now, Wait::Manual));
     }
     match &world.place {
         Place::Here(here) => receive(world, receiver, here, now),
@@ -127,7 +130,26 @@ pub fn decide(world: &World, now: Timestamp) -> ReceiverDecision {
 
 /// Whether anything of this process may write to the volume or holds it mounted.
 pub fn is_busy(world: &World) -> bool {
-    world.expected.is_some() || world.mounts.0
+    world.expected.is_some() || world.mounts.0 || is_rolling_back(world)
+}
+
+/// Whether a job of this process brings the volume back to an image.
+pub fn is_rolling_back(world: &World) -> bool {
+    world.job.as_ref().is_some_and(|job| job.outcome.is_none())
+}
+
+/// Leaves the volume to others. What it holds is unknown, on disk, before anybody else can write to it, so that the next copy compares.
+fn leave(world: &World, receiver: &ReplicationDestination) -> Option<ReceiverDecision> {
+    if forgets(world, receiver) {
+        return Some(Decision::act([Effect::Renew]));
+    }
+    is_busy(world).then(|| Decision::act([Effect::Hush]))
+}
+
+/// Whether something is still known about a volume that others may write to.
+pub fn forgets(world: &World, receiver: &ReplicationDestination) -> bool {
+    let others = is_direct(receiver) || world.rival || world.touched || !world.users.is_empty();
+    others && world.staging.as_ref().is_some_and(Staging::is_known)
 }
 
 /// Whether a receiver writes into a claim of somebody else's.
@@ -191,6 +213,12 @@ fn unsupported(world: &World, receiver: &ReplicationDestination) -> Option<Wait>
     None
 }
 
+/// Whether a receiver takes single copies, each by a trigger of its own.
+pub fn is_triggered(receiver: &ReplicationDestination) -> bool {
+    let manual = receiver.spec.trigger.as_ref().and_then(|trigger| trigger.manual.as_deref());
+    manual.is_some_and(|word| !word.is_empty())
+}
+
 /// A manual trigger is served by one copy.
 fn is_served(receiver: &ReplicationDestination) -> bool {
     let manual = receiver.spec.trigger.as_ref().and_then(|trigger| trigger.manual.as_deref());
@@ -206,7 +234,9 @@ fn absent(
     now: Timestamp,
 ) -> ReceiverDecision {
     let name = claim_of_receiver(receiver).name;
-    if is_busy(world) {
+    // Disks that cannot be seen at this moment do not change hands.
+    let unseen = matches!(place, Place::Unlisted(_) | Place::Unreadable(_));
+    if is_busy(world) && !unseen {
         return Decision::act([Effect::Hush]);
     }
     let chosen = world.claim.as_ref().is_some_and(|claim| claim.note(annotations::SELECTED_NODE).is_some());
@@ -247,14 +277,11 @@ fn receive(
     if !world.users.is_empty() {
         let users = world.users.join(", ");
         let name = claim_of_receiver(receiver).name;
-        return match is_busy(world) {
-            true => Decision::act([Effect::Hush]),
-            false => wait(
-                world,
-                now,
-                Wait::InUse(format!("the claim {name} is used by {users}: nothing is written to it")),
-            ),
-        };
+        let why = format!("the claim {name} is used by {users}: nothing is written to it");
+        return leave(world, receiver).unwrap_or_else(|| wait(world, now, Wait::InUse(why)));
+    }
+    if is_rolling_back(world) {
+        return Decision::act([Effect::Hush]);
     }
     if is_direct(receiver) && !receiver.has_finalizer(finalizers::RECEIVER) {
         return act(world, now, Effect::Guard);
@@ -272,11 +299,19 @@ fn receive(
         return act(world, now, Effect::Mount);
     }
     let Some(staging) = &world.staging else { return act(world, now, Effect::Begin) };
+    // Another receiver's word counts no more, and what somebody wrote to meanwhile is part of nothing.
+    let written = world.touched && (staging.is_known() || world.expected.is_some());
+    if staging.receiver.as_deref() != Some(receiver.uid()) || written {
+        return act(world, now, Effect::Renew);
+    }
     let completed = world.received.completed.as_ref();
     if let Some(completed) = completed.filter(|completed| completed.incarnation == staging.incarnation()) {
         return publish(world, receiver, completed, now);
     }
     if let Some((_, _, Refusal::Spoiled(_) | Refusal::BaseMismatch { .. })) = &world.received.refused {
+        return act(world, now, Effect::Renew);
+    }
+    if !is_as_left(staging, here) {
         return act(world, now, Effect::Renew);
     }
     if world.orphan {
@@ -286,11 +321,17 @@ fn receive(
             false => wait(world, now, Wait::Superseded(why.to_owned())),
         };
     }
+    let lineage = lineage_of(world, receiver);
+    let aside = aside(world, &lineage);
+    if !aside.is_empty() {
+        return Decision::act(aside);
+    }
     let epoch = world.epoch.max(epoch_of(&here.volume));
     let as_wanted = world.expected.as_ref().is_some_and(|expected| {
         expected.volume == here.uid
             && expected.incarnation == staging.incarnation()
             && expected.epoch == epoch
+            && expected.lineage == lineage
     });
     if !as_wanted {
         return act(world, now, Effect::Listen { epoch });
@@ -304,15 +345,56 @@ fn receive(
     if !is_direct(receiver) && super::make::is_short(world, receiver) {
         return act(world, now, Effect::Grow);
     }
+    let why = other_volume(world, receiver, &lineage).unwrap_or(Wait::Listening);
     let old = replaced(world, receiver);
     if !old.is_empty() {
-        return Decision::act(old).showing(status::waiting(world, &Wait::Listening, now));
+        return Decision::act(old).showing(status::waiting(world, &why, now));
     }
-    wait(world, now, Wait::Listening)
+    wait(world, now, why)
+}
+
+/// Which volume copies may descend from: that of the last complete one, and one that the user has accepted.
+pub fn lineage_of(world: &World, receiver: &ReplicationDestination) -> Lineage {
+    let told = receiver.status.as_ref().and_then(|status| status.external.get(words::EXTERNAL_LINEAGE));
+    let staged = world.staging.as_ref().and_then(|staging| staging.lineage.as_ref());
+    let held = staged.or(told).cloned();
+    let accepted = receiver.note(annotations::ACCEPT_LINEAGE).map(str::to_owned);
+    let accepted = accepted.filter(|accepted| held.is_some() && Some(accepted) != held.as_ref());
+    Lineage { held, accepted }
+}
+
+/// Images of the volume that was copied so far are kept before copies of another one come.
+fn aside(world: &World, lineage: &Lineage) -> Vec<Effect> {
+    let Some(accepted) = &lineage.accepted else { return Vec::new() };
+    let old = world.images.iter().filter(|image| {
+        !is_kept(image) && !image.is_going() && image.note(annotations::LINEAGE) != Some(accepted)
+    });
+    old.map(|image| Effect::KeepAside { name: image.name().to_owned() }).collect()
+}
+
+/// A sender of another volume was turned away, and nobody has accepted it.
+fn other_volume(world: &World, receiver: &ReplicationDestination, lineage: &Lineage) -> Option<Wait> {
+    let (_, peer, refusal) = world.received.refused.as_ref()?;
+    let Refusal::OtherLineage { have, offered } = refusal else { return None };
+    if lineage.accepted.as_ref() == Some(offered) || lineage.held.as_ref() != Some(have) {
+        return None;
+    }
+    let (space, name) = (receiver.space(), receiver.name());
+    Some(Wait::Lineage(format!(
+        "{} sends another volume (lineage {offered}) than the complete copy here descends from (lineage {have}), and nothing was overwritten. If the PVC was replaced there on purpose, set the annotation {}={offered} on the ReplicationDestination {space}/{name}: its images are kept aside then",
+        peer.ip(),
+        annotations::ACCEPT_LINEAGE
+    )))
+}
+
+/// Whether the volume itself says that it is the copy that it was left as.
+fn is_as_left(staging: &Staging, here: &Here) -> bool {
+    let Some(base) = staging.base.as_deref().filter(|_| staging.is_known()) else { return true };
+    replica_of(&here.volume) == Some(base) && staging.epoch == Some(epoch_of(&here.volume))
 }
 
 /// The whole copy is there: it is kept first, then told, and only then may the next one touch the volume.
-fn publish(
+pub fn publish(
     world: &World,
     receiver: &ReplicationDestination,
     completed: &Completed,
@@ -330,7 +412,12 @@ fn publish(
     }
     let name = image_name(receiver, completed);
     let Some(image) = world.images.iter().find(|image| image.name() == name) else {
-        return act(world, now, Effect::Image { name });
+        // That it is there and not kept yet is told first: who takes an older image knows what it leaves behind.
+        let why = match &world.trouble {
+            Some(trouble) => Wait::Failed(trouble.message.clone()),
+            None => Wait::Publishing(format!("the image {name} of what arrived is being made")),
+        };
+        return Decision::act([Effect::Image { name }]).showing(status::waiting(world, &why, now));
     };
     let state = image.status.clone().unwrap_or_default();
     if state.ready_to_use == Some(true) {
@@ -343,7 +430,7 @@ fn publish(
     wait(world, now, Wait::Publishing(why))
 }
 
-/// Images that the newest one has replaced. As long as it is not ready, nothing is removed.
+/// Images that newer ones have replaced: all but the newest few that are ready. As long as the newest is not ready, nothing is removed.
 fn replaced(world: &World, receiver: &ReplicationDestination) -> Vec<Effect> {
     let latest = receiver.status.as_ref().and_then(|status| status.latest_image.as_ref());
     let latest = latest.and_then(|latest| world.images.iter().find(|image| image.name() == latest.name));
@@ -357,5 +444,11 @@ fn replaced(world: &World, receiver: &ReplicationDestination) -> Vec<Effect> {
             && !image.is_going()
             && image.metadata.creation_timestamp <= latest.metadata.creation_timestamp
     });
+    let (mut points, unready): (Vec<_>, Vec<_>) = old.partition(|image| ready(image));
+    points.sort_by_key(|image| {
+        let cut = image.note(annotations::IMAGE_CUT).and_then(|cut| cut.parse::<Timestamp>().ok());
+        Reverse((image.metadata.creation_timestamp.clone(), cut, image.name().to_owned()))
+    });
+    let old = points.into_iter().skip(world.keeps.saturating_sub(1)).chain(unready);
     old.map(|image| Effect::DropImage { name: image.name().to_owned() }).collect()
 }

@@ -1,13 +1,13 @@
 //! Act: makes what a receiver needs, tells the stream what to expect, and keeps what arrived.
 
-use super::decide::{Effect, ReceiverDecision, decide, is_direct};
+use super::decide::{Effect, ReceiverDecision, decide, is_direct, is_triggered, lineage_of};
 use super::make;
 use super::world::{Desk, Expected, World, back_name, id, mount_name};
 use crate::ground::{Ground, stale};
 use crate::jobs::Jobs;
 use crate::kinds::claim_of_receiver;
 use crate::memory::{Memory, Staging, is_empty};
-use crate::place::{BACK_TAG, EPOCH_TAG, FORMATTED_TAG, Here, Place, epoch_of, find, listed};
+use crate::place::{BACK_TAG, EPOCH_TAG, FORMATTED_TAG, Here, Place, REPLICA_TAG, epoch_of, find, listed};
 use crate::resolve::service;
 use crate::source::failure::Failure;
 use crate::why::Wait;
@@ -16,18 +16,22 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::Patch;
 use lifeboat_api::volsync::{ReplicationDestination, ReplicationDestinationStatus};
-use lifeboat_api::{annotations, finalizers};
+use lifeboat_api::{annotations, finalizers, labels};
 use lifeboat_engine::{Class, Controller, EffectError, ObjectKey, Trouble};
 use lifeboat_lvm::Access;
 use lifeboat_node::Purpose;
-use lifeboat_stream::{Destination, Destinations, Place as Into_, Policy};
+use lifeboat_stream::{Destination, Destinations, Place as Into_, Policy, Terms};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-/// On a volume: the generation that it was last a whole copy of.
-pub(super) const REPLICA_TAG: &str = "lifeboat.replica";
+/// How long a sender is kept on the line until its copy is published; after that it asks again.
+const ON_THE_LINE: Duration = Duration::from_secs(10);
+
+/// Images that are kept where volumes share blocks, or folders their files.
+const POINTS: usize = 3;
 
 /// The controller of the receivers whose volumes are on this node.
 pub struct Receivers {
@@ -111,16 +115,38 @@ impl Receivers {
         let (path, block) = self.ground.path(&here, &mount_name(&here.uid))?;
         let empty = !block
             && is_empty(&path).map_err(|error| failed(format!("looking into {}", path.display()), error))?;
-        let staging = if empty { Staging { count: 1, base: None } } else { Staging::unknown(1) };
-        self.remember(&here.uid, staging)
+        let unknown = Staging::unknown(1, receiver.uid());
+        self.remember(&here.uid, if empty { Staging { base: None, ..unknown } } else { unknown })
+    }
+
+    /// Notes on disk that nobody can tell what a volume holds.
+    pub(super) fn distrust(
+        &self,
+        volume: &str,
+        receiver: &ReplicationDestination,
+    ) -> Result<(), EffectError> {
+        let count = self.memory.of(volume).map_or(0, |staging| staging.count) + 1;
+        let lineage = self.memory.of(volume).and_then(|staging| staging.lineage);
+        self.remember(volume, Staging { lineage, ..Staging::unknown(count, receiver.uid()) })
     }
 
     async fn renew(&self, key: &ObjectKey, receiver: &ReplicationDestination) -> Result<(), EffectError> {
-        let here = self.here(receiver)?;
+        let expected = self.desk.expected.lock().get(key).map(|expected| expected.volume.clone());
+        let volume = match (self.here(receiver), expected) {
+            (Ok(here), _) => here.uid,
+            (Err(_), Some(volume)) => volume,
+            (Err(error), None) => return Err(error),
+        };
         // Nothing may write while the volume becomes another.
         self.forget_expected(key).await;
-        let count = self.memory.of(&here.uid).map_or(0, |staging| staging.count) + 1;
-        self.remember(&here.uid, Staging::unknown(count))?;
+        let claim = claim_of_receiver(receiver);
+        let touched = self.desk.touched.lock().remove(&claim);
+        if let Err(error) = self.distrust(&volume, receiver) {
+            if touched {
+                self.desk.touched.lock().insert(claim);
+            }
+            return Err(error);
+        }
         if let Some(received) = self.desk.received.lock().get_mut(key) {
             received.refused = None;
         }
@@ -145,6 +171,8 @@ impl Receivers {
             crate::secret::key(&self.ground.client, receiver.space(), &secret.unwrap_or_default()).await;
         let shared = shared.map_err(|failure| EffectError::new(Class::Transient, failure.message))?;
         let (path, block) = self.ground.path(&here, &mount_name(&here.uid))?;
+        let world = self.observe(key, None).ok_or_else(|| stale("the receiver is gone"))?;
+        let lineage = lineage_of(&world, receiver);
         let destination = Destination {
             id: id(key),
             key: shared,
@@ -152,14 +180,25 @@ impl Receivers {
             place: if block { Into_::Device(path) } else { Into_::Tree(path) },
             base: staging.base.clone(),
             incarnation: staging.incarnation(),
-            state: self.memory.folder(&here.uid).join("stream"),
+            state: self.memory.journal(&here.uid),
             policy: Policy::default(),
             checkpoint: self.ground.config.checkpoint,
+            terms: Terms {
+                // One copy serves a trigger, and nobody listens any more after it: its sender could not ask again.
+                publishes: (!is_triggered(receiver)).then_some(ON_THE_LINE),
+                lineage: lineage.held.clone(),
+                accepts: lineage.accepted.clone(),
+            },
         };
         self.forget_expected(key).await;
+        if !staging.is_known() {
+            // Whatever was written until now is compared.
+            self.desk.touched.lock().remove(&claim_of_receiver(receiver));
+        }
         let tried = || format!("expecting copies for {key}");
         self.destinations.register(destination).map_err(|error| failed(tried(), error))?;
-        let expected = Expected { volume: here.uid.clone(), incarnation: staging.incarnation(), epoch };
+        let incarnation = staging.incarnation();
+        let expected = Expected { volume: here.uid.clone(), incarnation, epoch, lineage };
         self.desk.expected.lock().insert(key.clone(), expected);
         Ok(())
     }
@@ -168,6 +207,10 @@ impl Receivers {
         let volume = self.desk.expected.lock().get(key).map(|expected| expected.volume.clone());
         self.forget_expected(key).await;
         let receiver = self.ground.kinds.destinations.get(key);
+        if let Some(receiver) = &receiver {
+            // Nobody writes to the volume any more when this returns.
+            self.jobs.end(receiver.uid()).await;
+        }
         let here = receiver.as_deref().and_then(|receiver| match self.place(receiver) {
             Place::Here(here) => Some(here.uid),
             _ => None,
@@ -184,6 +227,7 @@ impl Receivers {
     async fn advance(&self, key: &ObjectKey, receiver: &ReplicationDestination) -> Result<(), EffectError> {
         let here = self.here(receiver)?;
         let completed = self.desk.received.lock().get(key).and_then(|received| received.completed.clone());
+        let completed = completed.or_else(|| self.memory.left(&here.uid));
         let completed = completed.ok_or_else(|| stale("nothing has arrived"))?;
         let before = &here.volume.tags;
         let old = |tag: &&String| [EPOCH_TAG, REPLICA_TAG, BACK_TAG].iter().any(|name| tag.starts_with(name));
@@ -195,7 +239,11 @@ impl Receivers {
         let work = self.ground.disks.lvm().retag(&here.class, &here.uid, &add, &remove);
         self.ground.disks.change(&here.class, "noting what the volume is a copy of", work).await?;
         let count = self.memory.of(&here.uid).map_or(0, |staging| staging.count) + 1;
-        self.remember(&here.uid, Staging { count, base: Some(completed.generation) })?;
+        let lineage = completed.lineage.or_else(|| self.memory.of(&here.uid)?.lineage);
+        let (base, receiver) = (Some(completed.generation), Some(receiver.uid().to_owned()));
+        self.remember(&here.uid, Staging { count, base, receiver, epoch: Some(epoch), lineage })?;
+        // From now on the sender may count on it.
+        self.destinations.published(&id(key), &completed.incarnation).await;
         self.desk.received.lock().remove(key);
         Ok(())
     }
@@ -279,9 +327,21 @@ impl Controller for Receivers {
                 .as_deref()
                 .and_then(|receiver| self.ground.epochs(receiver))
                 .map_or(0, |(seen, _)| seen),
+            touched: receiver
+                .as_deref()
+                .is_some_and(|one| self.desk.touched.lock().contains(&claim_of_receiver(one))),
             orphan: receiver.as_deref().is_some_and(|receiver| self.ground.is_orphan(receiver)),
             staging: volume.as_deref().and_then(|volume| self.memory.of(volume)),
-            received: self.desk.received.lock().get(key).cloned().unwrap_or_default(),
+            received: {
+                let mut received = self.desk.received.lock().get(key).cloned().unwrap_or_default();
+                let left = || volume.as_deref().and_then(|volume| self.memory.left(volume));
+                received.completed = received.completed.or_else(left);
+                received
+            },
+            keeps: match &place {
+                Place::Here(here) if self.ground.thick.contains(&here.class) => 1,
+                _ => POINTS,
+            },
             mounts: (mounted(mount_name), mounted(back_name)),
             job: receiver.as_deref().and_then(|receiver| self.jobs.of(receiver.uid())),
             rival: kinds.has_rival(),
@@ -346,7 +406,21 @@ impl Controller for Receivers {
             Effect::Renew => self.renew(key, &receiver).await,
             Effect::Listen { epoch } => self.listen(key, &receiver, epoch).await,
             Effect::Serve | Effect::Lead => self.offer(key, &receiver, &effect).await,
-            Effect::Image { name } => kinds.snapshots.create(&make::image(&receiver, name)).await.map(drop),
+            Effect::Image { name } => {
+                let world = self.observe(key, None).ok_or_else(|| stale("the receiver is gone"))?;
+                let completed =
+                    world.received.completed.filter(|done| make::image_name(&receiver, done) == name);
+                let completed = completed.ok_or_else(|| stale("nothing has arrived"))?;
+                kinds.snapshots.create(&make::image(&receiver, name, &completed)).await.map(drop)
+            }
+            Effect::KeepAside { name } => {
+                let image = kinds.snapshots.get(&ObjectKey::new(key.namespace.clone(), name));
+                let image = image.ok_or_else(|| stale("the image is gone"))?;
+                let mut metadata = image.guard();
+                metadata["labels"] = json!({ labels::VOLSYNC_DO_NOT_DELETE: "true" });
+                let patch = Patch::Merge(json!({ "metadata": metadata }));
+                kinds.snapshots.patch(&ObjectKey::of(&*image), &patch).await.map(drop)
+            }
             Effect::Advance => self.advance(key, &receiver).await,
             Effect::Clone { image } => self.clone_image(&receiver, &image).await,
             Effect::Swap { image } => self.swap(&receiver, &image).await,

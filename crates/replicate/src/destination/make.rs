@@ -155,12 +155,20 @@ fn fold(name: &str) -> u32 {
 }
 
 /// The image of a copy. Nobody owns it: an image that somebody keeps outlives its receiver.
-pub fn image(receiver: &ReplicationDestination, name: String) -> VolumeSnapshot {
+pub fn image(receiver: &ReplicationDestination, name: String, completed: &Completed) -> VolumeSnapshot {
     let tls = receiver.spec.rsync_tls.clone().unwrap_or_default();
     let mut metadata = meta(receiver, name, labels::CREATED_BY_MOVER);
     let uid = receiver.uid().to_owned();
     metadata.labels.get_or_insert_default().insert(labels::RECEIVER_UID.to_owned(), uid);
-    metadata.annotations = Some([(annotations::RECEIVER.to_owned(), receiver.name().to_owned())].into());
+    let notes = [
+        (annotations::RECEIVER, Some(receiver.name().to_owned())),
+        (annotations::IMAGE_CUT, Some(completed.cut.to_string())),
+        (annotations::IMAGE_GENERATION, Some(completed.generation.clone())),
+        (annotations::IMAGE_EPOCH, Some(completed.epoch.to_string())),
+        (annotations::LINEAGE, completed.lineage.clone()),
+    ];
+    let notes = notes.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    metadata.annotations = Some(notes.collect());
     VolumeSnapshot {
         metadata,
         spec: VolumeSnapshotSpec {

@@ -3,7 +3,6 @@
 use super::effects::Receivers;
 use super::world::{back_name, mount_name};
 use crate::ground::stale;
-use crate::memory::Staging;
 use crate::place::{BACK_TAG, Place as Found, back_of, on_disk};
 use crate::source::failure::Failure;
 use crate::words::Words as _;
@@ -52,6 +51,7 @@ impl Back {
             state: self.folder.join("journal"),
             policy: Policy { devices: true, ..Policy::default() },
             checkpoint: lifeboat_stream::CHECKPOINT,
+            terms: lifeboat_stream::Terms::default(),
         })?;
         let mut job = Job::new(ID, 0, "image", self.now, self.folder.join("index"));
         // An image that is empty was empty when it was made.
@@ -108,8 +108,7 @@ impl Receivers {
             ground.disks.change(&here.class, "noting that the volume changes", work).await?;
         }
         // From here on the volume is neither the one nor the other.
-        let count = self.memory.of(&here.uid).map_or(0, |staging| staging.count) + 1;
-        self.remember(&here.uid, Staging::unknown(count))?;
+        self.distrust(&here.uid, receiver)?;
         let folder = self.memory.folder(&here.uid).join("back");
         let back = Back { image, volume, key, folder, timing: ground.config.timing, now: ground.clock.now() };
         self.jobs.start(receiver.uid(), name, Box::pin(back.run()));

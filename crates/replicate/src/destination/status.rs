@@ -38,6 +38,13 @@ fn address(world: &World, receiver: &ReplicationDestination, found: &Service) ->
     (own.unwrap_or_else(name), i32::from(PORT))
 }
 
+/// A whole copy that is not published yet.
+#[must_use]
+pub fn unpublished(world: &World) -> Option<&Completed> {
+    let incarnation = world.staging.as_ref()?.incarnation();
+    world.received.completed.as_ref().filter(|completed| completed.incarnation == incarnation)
+}
+
 fn begin(world: &World, receiver: &ReplicationDestination) -> ReplicationDestinationStatus {
     let mut status = receiver.status.clone().unwrap_or_default();
     status.external.insert(words::EXTERNAL_EXECUTOR.to_owned(), words::EXECUTOR_LIFEBOAT.to_owned());
@@ -54,6 +61,17 @@ fn begin(world: &World, receiver: &ReplicationDestination) -> ReplicationDestina
         _ => {}
     }
     status.rsync_tls = Some(tls).filter(|tls| *tls != RsyncTlsDestinationStatus::default());
+    let unpublished = unpublished(world).filter(|done| generation(receiver) != Some(&done.generation));
+    let tell = [
+        (words::EXTERNAL_UNPUBLISHED, unpublished.map(|done| done.generation.clone())),
+        (words::EXTERNAL_UNPUBLISHED_CUT, unpublished.map(|done| done.cut.to_string())),
+    ];
+    for (key, value) in tell {
+        match value {
+            Some(value) => drop(status.external.insert(key.to_owned(), value)),
+            None => drop(status.external.remove(key)),
+        }
+    }
     match &world.received.refused {
         Some((_, peer, refusal)) if !matches!(refusal, Refusal::Busy | Refusal::Spoiled(_)) => {
             let told = format!("{} was turned away: {refusal}", peer.ip());
@@ -129,7 +147,18 @@ pub fn published(
         (words::EXTERNAL_EPOCH, completed.epoch.to_string()),
     ];
     status.external.extend(tell.map(|(key, value)| (key.to_owned(), value)));
-    status.external.remove(words::EXTERNAL_REFUSED);
+    let tell = [
+        (words::EXTERNAL_LINEAGE, completed.lineage.as_ref()),
+        (words::EXTERNAL_FUZZY, completed.fuzzy.as_ref()),
+    ];
+    for (key, value) in tell {
+        match value {
+            Some(value) => drop(status.external.insert(key.to_owned(), value.clone())),
+            None => drop(status.external.remove(key)),
+        }
+    }
+    let over = [words::EXTERNAL_REFUSED, words::EXTERNAL_UNPUBLISHED, words::EXTERNAL_UNPUBLISHED_CUT];
+    over.iter().for_each(|key| drop(status.external.remove(*key)));
     let logs = format!("{} bytes of changes received, {} entries", completed.bytes, completed.entries);
     status.latest_mover_status =
         Some(MoverStatus { result: Some(MoverResult::Successful), logs: Some(logs) });

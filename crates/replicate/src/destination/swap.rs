@@ -1,11 +1,10 @@
 //! Brings a volume back to an image of it where volumes share blocks, or can be copied: a copy of the image is made beside the volume and
 //! takes its name in one step. A death leaves the volume as it was or as the image is, and never something between.
 
-use super::effects::{REPLICA_TAG, Receivers};
+use super::effects::Receivers;
 use super::world::back_name;
 use crate::ground::stale;
-use crate::memory::Staging;
-use crate::place::{BACK_TAG, Place as Found, back_of, listed};
+use crate::place::{BACK_TAG, Place as Found, REPLICA_TAG, back_of, listed};
 use crate::words::Words as _;
 use lifeboat_api::annotations;
 use lifeboat_api::volsync::ReplicationDestination;
@@ -78,8 +77,7 @@ impl Receivers {
         let clone = listed(disks, &here.class, &beside).filter(|clone| back_of(clone) == Some(image));
         let clone = clone.ok_or_else(|| stale("the copy of the image is gone"))?;
         // Whatever the volume was a copy of, it will not be that any more.
-        let count = self.memory.of(&here.uid).map_or(0, |staging| staging.count) + 1;
-        self.remember(&here.uid, Staging::unknown(count))?;
+        self.distrust(&here.uid, receiver)?;
         let add = carried(&here.volume, image);
         let remove: BTreeSet<String> = clone.tags.difference(&add).cloned().collect();
         let lvm = disks.lvm();

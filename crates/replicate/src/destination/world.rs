@@ -13,7 +13,7 @@ use lifeboat_engine::{ObjectKey, Trouble};
 use lifeboat_lvm::Volume;
 use lifeboat_stream::{Completed, Refusal};
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -32,8 +32,12 @@ pub struct World {
     pub place: Place,
     /// Pods that use the claim.
     pub users: Vec<String>,
+    /// Whether a pod has used it since this process last said that its content is unknown.
+    pub touched: bool,
     /// Images that were made for it.
     pub images: Vec<Arc<VolumeSnapshot>>,
+    /// How many of those that are ready are kept.
+    pub keeps: usize,
     /// The image that the claim shall be brought back to, on the disks.
     pub back: Option<Place>,
     /// What stands ready to take the volume's place, or what it has taken the place of.
@@ -73,6 +77,17 @@ pub struct Expected {
     pub incarnation: String,
     /// Lower epochs are refused.
     pub epoch: u64,
+    /// Copies of another volume are refused, but for one.
+    pub lineage: Lineage,
+}
+
+/// Which volume copies may descend from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lineage {
+    /// The volume that the last complete copy descends from.
+    pub held: Option<String>,
+    /// Another one that may take its place.
+    pub accepted: Option<String>,
 }
 
 /// What the stream has told about a receiver.
@@ -93,6 +108,8 @@ pub struct Desk {
     pub expected: Arc<Mutex<BTreeMap<ObjectKey, Expected>>>,
     /// What it has told.
     pub received: Arc<Mutex<BTreeMap<ObjectKey, Received>>>,
+    /// Claims that pods of this node have used.
+    pub touched: Arc<Mutex<BTreeSet<ObjectKey>>>,
     /// Images that no copy could be made of, by the receiver whose claim was to be brought back to them.
     pub uncloned: Arc<Mutex<BTreeMap<ObjectKey, String>>>,
 }

@@ -2,7 +2,7 @@
 
 use crate::cron::Schedule;
 use crate::place::{Here, Place, epoch_of};
-use crate::source::failure::{Failure, Kind};
+use crate::source::failure::Kind;
 use crate::source::status::{self, last_cut};
 use crate::source::world::{Cut, World};
 use crate::why::Wait;
@@ -179,17 +179,15 @@ fn carry(world: &World, here: &Here, cut: &Cut, epoch: u64, now: Timestamp) -> S
     let sending = || status::sending(world, cut, now);
     match job.map(|job| (&job.outcome, job.failures)) {
         Some((None, _)) => Decision::wait(Wait::Sending).showing(sending()),
-        Some((Some((ended, Err(failure))), failures)) if not_before(*ended, failure, failures) > now => {
-            wait(world, now, failure.wait(), Some(not_before(*ended, failure, failures)))
+        Some((Some((ended, Err(failure))), failures))
+            if failure.not_before(*ended, failures, now).is_some() =>
+        {
+            wait(world, now, failure.wait(failures), failure.not_before(*ended, failures, now))
         }
         _ if here.needs_mount() && world.mount.is_none() => act(world, now, Effect::Mount),
         _ if !world.room => wait(world, now, Wait::Turn, None),
         _ => Decision::act([Effect::Start]).showing(sending()),
     }
-}
-
-fn not_before(ended: Timestamp, failure: &Failure, failures: u32) -> Timestamp {
-    ended.checked_add(failure.pause(failures)).unwrap_or(ended)
 }
 
 fn done(world: &World, cut: &Cut, sent: &Sent, ended: Timestamp, now: Timestamp) -> SourceDecision {
@@ -204,10 +202,12 @@ fn done(world: &World, cut: &Cut, sent: &Sent, ended: Timestamp, now: Timestamp)
 /// Nothing is on its way: is something due?
 fn next(world: &World, epoch: u64, now: Timestamp) -> SourceDecision {
     let pause = world.job.as_ref().and_then(|job| match &job.outcome {
-        Some((ended, Err(failure))) => Some((not_before(*ended, failure, job.failures), failure.wait())),
+        Some((ended, Err(failure))) => {
+            Some((failure.not_before(*ended, job.failures, now)?, failure.wait(job.failures)))
+        }
         _ => None,
     });
-    if let Some((until, why)) = pause.filter(|(until, _)| *until > now) {
+    if let Some((until, why)) = pause {
         return wait(world, now, why, Some(until));
     }
     match due(world, now) {
@@ -235,7 +235,8 @@ fn due(world: &World, now: Timestamp) -> Result<Option<Timestamp>, Wait> {
     }
     let schedule = trigger.schedule.as_deref().map(Schedule::parse).transpose();
     let schedule = schedule.map_err(|error| Wait::Schedule(error.to_string()))?;
-    let Some(last) = last_cut(shown) else { return Ok(None) };
+    // A cut that lies in the future was made by a clock that has been corrected since: nobody knows how old it is.
+    let Some(last) = last_cut(shown).filter(|last| *last <= now) else { return Ok(None) };
     let next = match schedule {
         Some(schedule) => schedule.after(last).ok_or_else(|| {
             Wait::Schedule("the schedule names a day that never comes: correct it".to_owned())

@@ -7,9 +7,9 @@ use crate::source::decide::{Effect, SourceDecision, decide};
 use crate::source::failure::Failure;
 use crate::source::send::{Copy, destination};
 use crate::source::status;
-use crate::source::world::{Cut, World, cut_name};
+use crate::source::world::{Cut, FUZZY_TAG, World, cut_name};
 use crate::why::Wait;
-use crate::words::{Words as _, difference};
+use crate::words::{Words as _, difference, lineage};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::Patch;
@@ -17,7 +17,7 @@ use lifeboat_api::annotations;
 use lifeboat_api::conditions::volsync as words;
 use lifeboat_api::volsync::{ReplicationSource, ReplicationSourceStatus};
 use lifeboat_engine::{Class, Controller, EffectError, ObjectKey, Trouble};
-use lifeboat_lvm::{Access, AccessMode, Error, Snapshot};
+use lifeboat_lvm::{Access, AccessMode, Consistency, Error, Snapshot};
 use lifeboat_node::{CopyCare, Purpose};
 use lifeboat_stream::{Sent, Source, Trust};
 use serde_json::json;
@@ -79,16 +79,23 @@ impl Senders {
             })?,
             _ => CopyCare::Nothing,
         };
+        let name = source.spec.source_pvc.as_deref().unwrap_or_default();
+        let of = claim(&ground.kinds, source.space(), name).ok_or_else(|| stale("the claim is gone"))?;
         // Before the snapshot begins: what was written until now is in it.
         let cut = ground.clock.now();
         let generation = fresh(source, cut);
+        let mut tags = Cut::tags(&generation, cut, epoch, token.as_deref());
+        tags.insert(Cut::lineage_tag(lineage(&of)));
+        // Directories may be written while they are copied. Until it is known that this one was not, it counts as if it was.
+        let unsure = matches!(here.volume.access, Access::Directory(_));
+        tags.extend(unsure.then(|| FUZZY_TAG.to_owned()));
         let wanted = Snapshot {
             name: cut_name(source.uid()),
             class: here.class.clone(),
             source: here.uid.clone(),
             mode: if care == CopyCare::Nothing { AccessMode::ReadOnly } else { AccessMode::ReadWrite },
             size: here.volume.size,
-            tags: Cut::tags(&generation, cut, epoch, token.as_deref()),
+            tags,
             short_lived: Some((here.volume.size / 100 * SHORT_LIVED_PERCENT).max(SHORT_LIVED_LEAST)),
         };
         let work = async {
@@ -100,7 +107,13 @@ impl Senders {
                 CopyCare::Still { mounted: None } | CopyCare::Nothing => lvm.snapshot(wanted).await,
             }
         };
-        ground.disks.change(&here.class, "taking a snapshot of the volume", work).await.map(drop)
+        let taken = ground.disks.change(&here.class, "taking a snapshot of the volume", work).await?;
+        if unsure && taken.consistency == Consistency::Crash {
+            let (none, tag) = (BTreeSet::new(), BTreeSet::from([FUZZY_TAG.to_owned()]));
+            let work = lvm.retag(&here.class, &taken.volume.name, &none, &tag);
+            ground.disks.change(&here.class, "noting that the snapshot shows one moment", work).await?;
+        }
+        Ok(())
     }
 
     async fn mount(&self, source: &ReplicationSource) -> Result<(), EffectError> {

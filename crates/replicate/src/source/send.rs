@@ -74,6 +74,8 @@ impl Copy {
         let mut job = Job::new(name, *epoch, generation.clone(), *cut, self.index.clone());
         job.may_be_empty = self.source.note(annotations::MAY_BE_EMPTY) == Some("true");
         job.limits = Limits { bytes_per_second: self.bytes_per_second, within: None, timing: self.timing };
+        job.lineage.clone_from(&self.cut.lineage);
+        job.fuzzy = self.cut.why_fuzzy();
         if let Some(token) = token {
             // The tag was written with the snapshot, for a trigger that had been seen before it began.
             let seen = cut.checked_sub(jiff::SignedDuration::from_nanos(1)).unwrap_or(*cut);
@@ -90,6 +92,17 @@ impl Copy {
                 Kind::Peer,
                 format!(
                     "the receiver at {peer} speaks TLS, as a stock VolSync does, and Lifeboat's stream is another: run Lifeboat on that side too, or a VolSync on both"
+                ),
+            );
+        }
+        if let Error::Refused(Refusal::OtherLineage { have, offered }) = &error {
+            let claim = self.source.spec.source_pvc.as_deref().unwrap_or_default();
+            let (space, to) = (self.source.space(), destination(&self.source));
+            return Failure::new(
+                Kind::Lineage,
+                format!(
+                    "the receiver {to} holds a complete copy of another volume (lineage {have}) than PVC {space}/{claim} (lineage {offered}), and nothing of it was overwritten. If the PVC was replaced on purpose, set the annotation {}={offered} on the ReplicationDestination {to} of the receiving cluster: its images are kept aside then",
+                    annotations::ACCEPT_LINEAGE
                 ),
             );
         }

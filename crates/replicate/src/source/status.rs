@@ -103,6 +103,8 @@ pub fn sent(
     tell(words::EXTERNAL_GENERATION, Some(cut.generation.clone()));
     tell(words::EXTERNAL_CUT, Some(cut.cut.to_string()));
     tell(words::EXTERNAL_EPOCH, Some(cut.epoch.to_string()));
+    tell(words::EXTERNAL_LINEAGE, cut.lineage.clone());
+    tell(words::EXTERNAL_FUZZY, cut.why_fuzzy());
     tell(words::EXTERNAL_BYTES_ON_WIRE, Some(sent.bytes_on_wire.to_string()));
     tell(words::EXTERNAL_BYTES_CHANGED, Some(sent.bytes_changed.to_string()));
     let logs = format!(

@@ -50,6 +50,10 @@ pub struct Cut {
     pub epoch: u64,
     /// The manual trigger that it answers, which was seen before it was cut.
     pub token: Option<String>,
+    /// The volume that its content descends from.
+    pub lineage: Option<String>,
+    /// Whether files were copied while they may have been written.
+    pub fuzzy: bool,
     /// The snapshot.
     pub volume: Volume,
 }
@@ -57,6 +61,10 @@ pub struct Cut {
 const GENERATION_TAG: &str = "lifeboat.send";
 const CUT_TAG: &str = "lifeboat.cut";
 const TOKEN_TAG: &str = "lifeboat.token";
+const LINEAGE_TAG: &str = "lifeboat.lineage";
+
+/// On a snapshot: files were copied while they may have been written, or nobody knows yet whether they were.
+pub const FUZZY_TAG: &str = "lifeboat.fuzzy";
 
 /// How the snapshots of senders begin.
 pub const CUT_PREFIX: &str = "send-";
@@ -75,10 +83,25 @@ impl Cut {
         let (generation, cut) = (said.get(GENERATION_TAG)?, said.get(CUT_TAG)?.parse().ok()?);
         let epoch = said.get(EPOCH_TAG).and_then(|epoch| epoch.parse().ok()).unwrap_or(0);
         let token = said.get(TOKEN_TAG).map(|token| (*token).to_owned());
-        Some(Self { generation: (*generation).to_owned(), cut, epoch, token, volume })
+        let lineage = said.get(LINEAGE_TAG).map(|lineage| (*lineage).to_owned());
+        let (generation, fuzzy) = ((*generation).to_owned(), volume.tags.contains(FUZZY_TAG));
+        Some(Self { generation, cut, epoch, token, lineage, fuzzy, volume })
     }
 
-    /// The tags that say all this.
+    /// The tag that says which volume the content descends from.
+    #[must_use]
+    pub fn lineage_tag(lineage: &str) -> String {
+        format!("{LINEAGE_TAG}={lineage}")
+    }
+
+    /// Why its content may show different moments, where it may.
+    #[must_use]
+    pub fn why_fuzzy(&self) -> Option<String> {
+        let why = "files were copied while they may have been written: the copy may hold writes of different moments; use a thin device class, or run the application's pods through Lifeboat";
+        self.fuzzy.then(|| why.to_owned())
+    }
+
+    /// The tags that say the rest.
     #[must_use]
     pub fn tags(generation: &str, cut: Timestamp, epoch: u64, token: Option<&str>) -> BTreeSet<String> {
         let token = token.map(|token| format!("{TOKEN_TAG}={token}"));

@@ -7,11 +7,13 @@ mod link;
 mod mortal;
 mod on_lvm;
 mod processes;
+mod published;
 mod receiver_rules;
 mod roles;
 mod rules;
 mod site;
 mod stories;
+mod trust;
 
 /// Tells a story on one thread, with room for the deep calls of unoptimised code; on a clock that jumps where it says so.
 fn tell(paused: bool, story: impl Future<Output = ()> + Send + 'static) {

@@ -8,7 +8,8 @@ use lifeboat_api::volsync::ReplicationDestination;
 use lifeboat_engine::{Next, ObjectKey};
 use lifeboat_lvm::{Access, AccessMode, Volume};
 use lifeboat_replicate::destination::decide::{Effect, decide};
-use lifeboat_replicate::destination::world::{Expected, Received, World};
+use lifeboat_replicate::destination::world::{Expected, Lineage, Received, World};
+use lifeboat_replicate::jobs::JobView;
 use lifeboat_replicate::memory::Staging;
 use lifeboat_replicate::place::{Here, Place};
 use lifeboat_replicate::why::Wait;
@@ -24,7 +25,7 @@ fn place() -> Place {
     let volume = Volume {
         name: "v".to_owned(),
         size: 4096,
-        tags: ["lifeboat.epoch=2".to_owned()].into(),
+        tags: ["lifeboat.epoch=2".to_owned(), "lifeboat.replica=g1".to_owned()].into(),
         access: Access::Directory("/data".into()),
         origin: None,
         mode: AccessMode::ReadWrite,
@@ -45,6 +46,12 @@ fn receiver(change: impl FnOnce(&mut Value)) -> ReplicationDestination {
     serde_json::from_value(object).unwrap()
 }
 
+/// What is known of the volume of the receiver `u`.
+fn known(base: Option<&str>) -> Staging {
+    let base = base.map(str::to_owned);
+    Staging { count: 4, base, receiver: Some("u".to_owned()), epoch: Some(2), lineage: None }
+}
+
 /// A receiver whose volume is here and which expects copies.
 fn world(change: impl FnOnce(&mut Value)) -> World {
     World {
@@ -54,7 +61,9 @@ fn world(change: impl FnOnce(&mut Value)) -> World {
         claim: None,
         place: place(),
         users: Vec::new(),
+        touched: false,
         images: Vec::new(),
+        keeps: 3,
         back: None,
         clone: None,
         uncloned: false,
@@ -62,8 +71,13 @@ fn world(change: impl FnOnce(&mut Value)) -> World {
         slice: None,
         epoch: 1,
         orphan: false,
-        staging: Some(Staging { count: 4, base: Some("g1".to_owned()) }),
-        expected: Some(Expected { volume: "v".to_owned(), incarnation: "copy-4".to_owned(), epoch: 2 }),
+        staging: Some(known(Some("g1"))),
+        expected: Some(Expected {
+            volume: "v".to_owned(),
+            incarnation: "copy-4".to_owned(),
+            epoch: 2,
+            lineage: Lineage::default(),
+        }),
         received: Received::default(),
         mounts: (false, false),
         job: None,
@@ -92,6 +106,8 @@ fn arrived(incarnation: &str) -> Completed {
         entries: 1,
         skipped: 0,
         verified: false,
+        lineage: Some("l".to_owned()),
+        fuzzy: None,
     }
 }
 
@@ -117,7 +133,7 @@ fn a_volume_is_made_known_and_expected_in_order() {
     world.staging = None;
     does(&world, &[Effect::Begin]);
     // The volume's own epoch counts where it is higher than the group's.
-    world.staging = Some(Staging { count: 4, base: None });
+    world.staging = Some(known(None));
     does(&world, &[Effect::Listen { epoch: 2 }]);
     world.epoch = 3;
     does(&world, &[Effect::Listen { epoch: 3 }]);
@@ -130,14 +146,22 @@ fn what_arrived_is_kept_before_it_is_told_and_told_before_the_next_may_come() {
     let Next::Do(effects) = decide(&world, now()).next else { panic!("nothing is done") };
     let [Effect::Image { name }] = effects.as_slice() else { panic!("{effects:?}") };
     assert!(name.starts_with("volsync-data-dst-20300101120000000-"), "{name}");
+    let told = decide(&world, now()).status.unwrap().external;
+    assert_eq!(
+        (told["unpublished"].as_str(), told["unpublishedCut"].as_str()),
+        ("g2", "2030-01-01T12:00:00Z")
+    );
     world.images = vec![image(name, false, false)];
     waits(&world, |why| matches!(why, Wait::Publishing(_)));
+    assert_eq!(decide(&world, now()).status.unwrap().external["unpublished"], "g2");
     world.images = vec![image(name, true, false), image("older", true, false)];
     let decision = decide(&world, now());
     assert_eq!(decision.next, Next::Do(vec![Effect::Advance]));
     let status = decision.status.unwrap();
     assert_eq!(status.latest_image.unwrap().name, *name);
     assert_eq!(status.last_sync_duration.unwrap().0, "30s");
+    assert_eq!((status.external["generation"].as_str(), status.external["lineage"].as_str()), ("g2", "l"));
+    assert!(!status.external.contains_key("unpublished"));
     // A word about another copy than the one that is there means nothing.
     world.received.completed = Some(arrived("copy-3"));
     does(&world, &[Effect::Serve]);
@@ -147,6 +171,8 @@ fn what_arrived_is_kept_before_it_is_told_and_told_before_the_next_may_come() {
 fn nothing_is_written_to_a_claim_that_is_used_or_paused_or_another_movers() {
     let mut used = world(|_| {});
     used.users = vec!["pod app".to_owned()];
+    does(&used, &[Effect::Renew]);
+    used.staging = Some(Staging::unknown(5, "u"));
     does(&used, &[Effect::Hush]);
     used.expected = None;
     waits(&used, |why| matches!(why, Wait::InUse(_)));
@@ -156,6 +182,8 @@ fn nothing_is_written_to_a_claim_that_is_used_or_paused_or_another_movers() {
     waits(&paused, |why| *why == Wait::Paused);
     let mut rival = world(|_| {});
     rival.rival = true;
+    does(&rival, &[Effect::Renew]);
+    rival.staging = Some(Staging::unknown(5, "u"));
     does(&rival, &[Effect::Hush]);
     rival.expected = None;
     waits(&rival, |why| *why == Wait::OtherMover);
@@ -172,16 +200,21 @@ fn an_applications_claim_is_guarded_and_let_go_only_at_rest() {
         object["metadata"]["finalizers"] = json!([finalizers::RECEIVER]);
         object["metadata"]["deletionTimestamp"] = json!("2030-01-01T12:00:00Z");
     });
+    does(&going, &[Effect::Renew]);
+    going.staging = Some(Staging::unknown(5, "u"));
     does(&going, &[Effect::Hush]);
     going.expected = None;
     does(&going, &[Effect::Release]);
     // Without the image on this node, nothing is changed.
     let mut back = world(|object| {
         direct(object);
+        object["metadata"]["finalizers"] = json!([finalizers::RECEIVER]);
         object["spec"]["paused"] = json!(true);
         object["metadata"]["annotations"] = json!({ROLL_BACK_TO: "i"});
     });
     back.expected = None;
+    does(&back, &[Effect::Renew]);
+    back.staging = Some(Staging::unknown(5, "u"));
     waits(&back, |why| matches!(why, Wait::Failed(_)));
     back.back = Some(place());
     does(&back, &[Effect::Clone { image: "i".to_owned() }]);
@@ -205,9 +238,11 @@ fn the_way_back_is_a_copy_that_takes_the_volumes_place() {
     let mut back = world(|object| {
         object["spec"]["rsyncTLS"]["destinationPVC"] = json!("data");
         object["spec"]["paused"] = json!(true);
+        object["metadata"]["finalizers"] = json!([finalizers::RECEIVER]);
         object["metadata"]["annotations"] = json!({ROLL_BACK_TO: "i"});
     });
     back.expected = None;
+    back.staging = Some(Staging::unknown(4, "u"));
     back.back = Some(place());
     let image = || "i".to_owned();
     does(&back, &[Effect::Clone { image: image() }]);
@@ -244,6 +279,7 @@ fn what_was_replaced_goes_after_the_answer_and_the_answer_before_anything_is_wri
         object["spec"]["paused"] = json!(true);
     });
     paused.expected = None;
+    paused.staging = Some(Staging::unknown(5, "u"));
     paused.clone = beside(&[]);
     does(&paused, &[Effect::DropClone]);
     paused.clone = None;
@@ -300,4 +336,156 @@ fn images_go_with_their_receiver_but_for_those_that_are_kept() {
     does(&gone, &[Effect::Hush]);
     gone.expected = None;
     does(&gone, &[Effect::DropImage { name: "one".to_owned() }]);
+}
+
+#[test]
+fn what_others_may_have_written_to_is_no_base() {
+    let direct = |object: &mut Value| {
+        object["spec"]["rsyncTLS"]["destinationPVC"] = json!("data");
+        object["metadata"]["finalizers"] = json!([finalizers::RECEIVER]);
+    };
+    let unknown = || Some(Staging::unknown(5, "u"));
+    // At rest nothing is given up.
+    does(&world(direct), &[Effect::Serve]);
+    let mut earlier = world(direct);
+    earlier.staging.as_mut().unwrap().receiver = Some("another".to_owned());
+    does(&earlier, &[Effect::Renew]);
+    earlier.staging.as_mut().unwrap().receiver = None;
+    does(&earlier, &[Effect::Renew]);
+    for tag in ["lifeboat.replica=g1", "lifeboat.epoch=2"] {
+        let mut other = world(direct);
+        let Place::Here(here) = &mut other.place else { unreachable!() };
+        here.volume.tags.remove(tag);
+        does(&other, &[Effect::Renew]);
+        other.staging = unknown();
+        does(&other, &[Effect::Listen { epoch: if tag.contains("epoch") { 1 } else { 2 } }]);
+    }
+    // A pod that came and went, also while a copy was on its way that compares.
+    let mut touched = world(|_| {});
+    touched.touched = true;
+    does(&touched, &[Effect::Renew]);
+    touched.staging = unknown();
+    does(&touched, &[Effect::Renew]);
+    touched.expected = None;
+    does(&touched, &[Effect::Listen { epoch: 2 }]);
+    // What is complete is not published once somebody has written to it.
+    let mut arrived_late = world(|_| {});
+    arrived_late.received.completed = Some(arrived("copy-4"));
+    arrived_late.touched = true;
+    does(&arrived_late, &[Effect::Renew]);
+    // Before an application's claim is let go, on disk.
+    let mut paused = world(|object| {
+        direct(object);
+        object["spec"]["paused"] = json!(true);
+    });
+    does(&paused, &[Effect::Renew]);
+    paused.place = Place::Unlisted("c".to_owned());
+    paused.expected = None;
+    does(&paused, &[Effect::List { class: "c".to_owned() }]);
+    let served = |object: &mut Value| {
+        direct(object);
+        object["spec"]["trigger"] = json!({"manual": "m"});
+        object["status"] = json!({"lastManualSync": "m"});
+    };
+    does(&world(served), &[Effect::Renew]);
+    // Disks that cannot be seen at this moment do not change hands.
+    let mut unseen = world(direct);
+    unseen.mounts = (true, false);
+    unseen.place = Place::Unlisted("c".to_owned());
+    does(&unseen, &[Effect::List { class: "c".to_owned() }]);
+    unseen.place = Place::Unreadable("x".to_owned());
+    waits(&unseen, |why| matches!(why, Wait::Failed(_)));
+}
+
+#[test]
+fn nothing_is_received_and_nobody_is_let_in_while_a_roll_back_writes() {
+    let running = |image: &str| Some(JobView { of: image.to_owned(), outcome: None, failures: 0 });
+    let direct = |object: &mut Value| {
+        object["spec"]["rsyncTLS"]["destinationPVC"] = json!("data");
+        object["metadata"]["finalizers"] = json!([finalizers::RECEIVER]);
+    };
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut world = world(|object| {
+            direct(object);
+            change(object);
+        });
+        (world.expected, world.job, world.staging) = (None, running("i"), Some(Staging::unknown(5, "u")));
+        world
+    };
+    does(&with(&|_| {}), &[Effect::Hush]);
+    let going = |object: &mut Value| {
+        object["metadata"]["deletionTimestamp"] = json!("2030-01-01T12:00:00Z");
+    };
+    does(&with(&going), &[Effect::Hush]);
+    let paused = |object: &mut Value| object["spec"]["paused"] = json!(true);
+    does(&with(&paused), &[Effect::Hush]);
+    let back = |object: &mut Value| {
+        paused(object);
+        object["metadata"]["annotations"] = json!({ROLL_BACK_TO: "i"});
+    };
+    let mut same = with(&back);
+    same.back = Some(place());
+    waits(&same, |why| matches!(why, Wait::RollingBack(_)));
+    same.users = vec!["pod app".to_owned()];
+    does(&same, &[Effect::Hush]);
+    let mut other = with(&back);
+    (other.back, other.job) = (Some(place()), running("another"));
+    does(&other, &[Effect::Hush]);
+    // Nothing writes for a receiver that could vanish.
+    let mut loose = with(&|object: &mut Value| {
+        back(object);
+        object["metadata"]["finalizers"] = json!([]);
+    });
+    (loose.back, loose.job) = (Some(place()), None);
+    does(&loose, &[Effect::Guard]);
+}
+
+#[test]
+fn a_pause_keeps_what_is_complete_unless_somebody_goes_back_or_uses_it() {
+    let paused = |back: bool| {
+        let mut world = world(|object| {
+            object["spec"]["rsyncTLS"]["destinationPVC"] = json!("data");
+            object["metadata"]["finalizers"] = json!([finalizers::RECEIVER]);
+            object["spec"]["paused"] = json!(true);
+            if back {
+                object["metadata"]["annotations"] = json!({ROLL_BACK_TO: "i"});
+            }
+        });
+        world.received.completed = Some(arrived("copy-4"));
+        world
+    };
+    let mut world = paused(false);
+    does(&world, &[Effect::Hush]);
+    world.expected = None;
+    assert!(
+        matches!(decide(&world, now()).next, Next::Do(effects) if matches!(effects[0], Effect::Image { .. }))
+    );
+    world.users = vec!["pod app".to_owned()];
+    does(&world, &[Effect::Renew]);
+    does(&paused(true), &[Effect::Renew]);
+}
+
+#[test]
+fn another_volume_is_accepted_by_hand_and_what_was_there_is_kept_aside() {
+    let with = |accept: Option<&str>| {
+        let mut world = world(|object| {
+            if let Some(accept) = accept {
+                object["metadata"]["annotations"] = json!({"ramendr.openshift.io/accept-lineage": accept});
+            }
+        });
+        world.staging.as_mut().unwrap().lineage = Some("one".to_owned());
+        world.images = vec![image("old", true, false), image("kept", true, true)];
+        world
+    };
+    // What is held is told to the stream.
+    does(&with(None), &[Effect::Listen { epoch: 2 }]);
+    let mut accepts = with(Some("two"));
+    does(&accepts, &[Effect::KeepAside { name: "old".to_owned() }]);
+    accepts.images = vec![image("old", true, true)];
+    does(&accepts, &[Effect::Listen { epoch: 2 }]);
+    let lineage = Lineage { held: Some("one".to_owned()), accepted: Some("two".to_owned()) };
+    accepts.expected.as_mut().unwrap().lineage = lineage;
+    does(&accepts, &[Effect::Serve]);
+    // The lineage that is there needs no acceptance.
+    does(&with(Some("one")), &[Effect::Listen { epoch: 2 }]);
 }

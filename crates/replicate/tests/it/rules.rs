@@ -125,6 +125,13 @@ fn a_copy_is_cut_when_it_is_due() {
     does(&with(|world| last(world, "2030-01-01T11:59:59Z")), cut(None));
     let due = |why: &Wait| matches!(why, Wait::Due(_));
     waits(&with(|world| last(world, "2030-01-01T12:00:01Z")), due, Some("2030-01-01T12:05:00Z"));
+    // A clock that was ahead and has been corrected: nobody knows how old that copy is.
+    does(&with(|world| last(world, "2030-01-01T18:00:00Z")), cut(None));
+    let always = with(|world| {
+        last(world, "2030-01-01T18:00:00Z");
+        trigger(world, None, None);
+    });
+    does(&always, cut(None));
     // A hand goes before the clock.
     let both = with(|world| {
         last(world, "2030-01-01T12:00:01Z");
@@ -198,6 +205,38 @@ fn a_failure_is_told_and_tried_again_in_time() {
     );
     // A snapshot that cannot be read is cut anew.
     does(&after(Kind::Source, 0), Effect::Drop);
+    // A failure that a clock noted which has been corrected since holds nobody up.
+    does(&after(Kind::Superseded, -3600), Effect::Start);
+    // Compares of whole volumes back off, and say what to do.
+    let mut spoiled = after(Kind::Spoiled, 0);
+    waits(&spoiled, |why| matches!(why, Wait::Failed(_)), Some("2030-01-01T12:00:31Z"));
+    spoiled.job.as_mut().unwrap().failures = 7;
+    let told = |why: &Wait| matches!(why, Wait::Failed(text) if text.contains("delete the receiver's PVC"));
+    waits(&spoiled, told, Some("2030-01-01T12:01:30Z"));
+    // Complete and not published is no error, and no busy loop.
+    let mut publishing = after(Kind::Publishing, 0);
+    publishing.job.as_mut().unwrap().failures = 7;
+    let status = waits(&publishing, |why| matches!(why, Wait::Publishing(_)), Some("2030-01-01T12:01:00Z"));
+    assert_eq!(status.unwrap().last_sync_time, None);
+    waits(&after(Kind::Lineage, 0), |why| matches!(why, Wait::Lineage(_)), Some("2030-01-01T12:00:32Z"));
+}
+
+#[test]
+fn what_was_copied_while_it_was_written_is_told() {
+    let told = |fuzzy: bool| {
+        let mut world = world();
+        cut(&mut world, 0, Some("word"));
+        let mut volume = world.cut.take().unwrap().volume;
+        volume.tags.insert(Cut::lineage_tag("l"));
+        volume.tags.extend(fuzzy.then(|| "lifeboat.fuzzy".to_owned()));
+        world.cut = Cut::of(volume);
+        ended(&mut world, 0, Ok(Sent { token: Some("word".to_owned()), ..Sent::default() }));
+        let external = does(&world, Effect::Drop).unwrap().external;
+        assert_eq!(external["lineage"], "l");
+        external.contains_key("fuzzy")
+    };
+    assert!(told(true));
+    assert!(!told(false));
 }
 
 #[test]

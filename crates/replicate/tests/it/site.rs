@@ -5,7 +5,7 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
-use lifeboat_api::snapshot::{VolumeSnapshot, VolumeSnapshotClass};
+use lifeboat_api::snapshot::{VolumeSnapshot, VolumeSnapshotClass, VolumeSnapshotContent};
 use lifeboat_api::topolvm::LogicalVolume;
 use lifeboat_api::volsync::{ReplicationDestination, ReplicationSource};
 use lifeboat_binder::Neighbours;
@@ -254,6 +254,18 @@ impl Site {
     /// Where the files of a claim are, once it is bound.
     pub async fn files(&self, name: &str) -> PathBuf {
         self.folder.path().join("disks/volumes").join(self.volume(name).await).join("data")
+    }
+
+    /// Where the files of an image are, once it is ready.
+    pub async fn image(&self, name: &str) -> PathBuf {
+        let ready = |image: Option<&VolumeSnapshot>| {
+            image.and_then(|image| image.status.as_ref()?.ready_to_use) == Some(true)
+        };
+        let image = self.cluster.until(&self.snapshots, name, ready).await.unwrap();
+        let content = image.status.unwrap().bound_volume_snapshot_content_name.unwrap();
+        let contents: Api<VolumeSnapshotContent> = Api::all(self.cluster.client());
+        let handle = contents.get(&content).await.unwrap().status.unwrap().snapshot_handle.unwrap();
+        self.folder.path().join("disks/volumes").join(handle).join("data")
     }
 
     /// The volume of a claim, once it is bound.
