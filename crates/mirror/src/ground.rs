@@ -249,6 +249,7 @@ impl Prober {
             state,
             policy: Policy::default(),
             checkpoint: lifeboat_stream::CHECKPOINT,
+            terms: lifeboat_stream::Terms::default(),
         })?;
         self.destinations.remove(uid).await;
         Ok(match told.try_recv() {

@@ -160,6 +160,7 @@ impl Replicas {
             state: ground.reception(uid),
             policy: Policy::default(),
             checkpoint: ground.config.checkpoint,
+            terms: lifeboat_stream::Terms::default(),
         };
         let done = ground.destinations.register(destination);
         done.map_err(|error| {

@@ -158,9 +158,20 @@ pub(super) fn act(world: &World, now: Timestamp, effect: Effect) -> RoleDecision
     }
 }
 
-/// When something that failed is tried again.
-pub(super) fn not_before(ended: Timestamp, failure: &Failure, failures: u32) -> Timestamp {
-    later(ended, failure.pause(failures))
+/// When something that failed is tried again, if not now.
+pub(super) fn not_before(
+    ended: Timestamp,
+    failure: &Failure,
+    failures: u32,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    rests(ended, failure.pause(failures), now)
+}
+
+/// Until when nothing is done after something that ended. What ended in the future was noted by a clock that has been corrected since: it
+/// holds nobody up.
+pub(super) fn rests(ended: Timestamp, by: SignedDuration, now: Timestamp) -> Option<Timestamp> {
+    Some(later(ended, by)).filter(|again| now < *again && ended <= now)
 }
 
 /// A time after another.

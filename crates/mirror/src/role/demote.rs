@@ -4,7 +4,7 @@
 use crate::calls::Word;
 use crate::copies::{Copies, Cut, Image, Kind, epoch_of};
 use crate::failure::Kind as Failed;
-use crate::role::decide::{Effect, RoleDecision, act, later, not_before, refuse, until};
+use crate::role::decide::{Effect, RoleDecision, act, not_before, refuse, rests, until};
 use crate::role::replicate::sending;
 use crate::role::status;
 use crate::role::why::RoleWhy;
@@ -47,8 +47,8 @@ pub(super) fn decide(world: &World, now: Timestamp) -> RoleDecision {
                 let pause = outcome
                     .as_ref()
                     .err()
-                    .map(|failure| (not_before(*ended, failure, call.failures), failure));
-                return match pause.filter(|(again, _)| now < *again) {
+                    .and_then(|failure| Some((not_before(*ended, failure, call.failures, now)?, failure)));
+                return match pause {
                     Some((again, failure)) => {
                         until(world, now, RoleWhy::Peer(failure.message.clone()), again)
                     }
@@ -65,16 +65,17 @@ pub(super) fn decide(world: &World, now: Timestamp) -> RoleDecision {
         None => waits(world, now, RoleWhy::Asking),
         Some((ended, Ok(Word::State(state)))) => match objection(world, live, state) {
             Some(Objection::Diverged) => act(world, now, Effect::SetAside),
-            Some(Objection::Waits(why)) if now < later(*ended, ASK_AGAIN) => {
-                until(world, now, why, later(*ended, ASK_AGAIN))
-            }
-            Some(Objection::Waits(_)) => Decision::act([ask()]),
+            Some(Objection::Waits(why)) => match rests(*ended, ASK_AGAIN, now) {
+                Some(again) => until(world, now, why, again),
+                None => Decision::act([ask()]),
+            },
             None => finish(world, live, last, copies, now),
         },
         Some((ended, outcome)) => {
             let failure = outcome.as_ref().err();
-            let pause = failure.map(|failure| (not_before(*ended, failure, call.failures), failure));
-            match pause.filter(|(again, _)| now < *again) {
+            let pause =
+                failure.and_then(|failure| Some((not_before(*ended, failure, call.failures, now)?, failure)));
+            match pause {
                 Some((again, failure)) => until(world, now, RoleWhy::Peer(failure.message.clone()), again),
                 None => Decision::act([ask()]),
             }

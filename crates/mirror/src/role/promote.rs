@@ -4,7 +4,7 @@ use crate::calls::Word;
 use crate::copies::{Copies, Filling, Image, Kind, epoch_of};
 use crate::failure::Kind as Failed;
 use crate::replica::decide as replica;
-use crate::role::decide::{Effect, RoleDecision, act, later, refuse, until};
+use crate::role::decide::{Effect, RoleDecision, act, refuse, rests, until};
 use crate::role::why::RoleWhy;
 use crate::role::world::{Here, World};
 use crate::talk::{Role, State};
@@ -119,8 +119,10 @@ fn allowed(world: &World, copies: &Copies, epoch: u64, now: Timestamp) -> Result
         Err(failure) => Some(RoleWhy::Peer(failure.message.clone())),
     };
     let Some(why) = why else { return Ok(()) };
-    let again = later(*ended, ASK_AGAIN);
-    no(if now < again { until(world, now, why, again) } else { Decision::act([Effect::Ask { of: asked }]) })
+    no(match rests(*ended, ASK_AGAIN, now) {
+        Some(again) => until(world, now, why, again),
+        None => Decision::act([Effect::Ask { of: asked }]),
+    })
 }
 
 fn objection(answer: &Word, world: &World, copies: &Copies, epoch: u64) -> Option<RoleWhy> {

@@ -3,7 +3,7 @@
 use crate::calls::Word;
 use crate::copies::{Copies, Cut, Kind, epoch_of};
 use crate::failure::{Failure, Kind as Failed};
-use crate::role::decide::{Effect, RoleDecision, act, every, later, not_before, refuse};
+use crate::role::decide::{Effect, RoleDecision, act, every, not_before, refuse, rests};
 use crate::role::status::{self, Flow};
 use crate::role::why::RoleWhy;
 use crate::role::world::{Here, World};
@@ -66,8 +66,7 @@ fn failed(
     failures: u32,
     now: Timestamp,
 ) -> Option<RoleDecision> {
-    let again = not_before(ended, failure, failures);
-    (now < again).then(|| {
+    not_before(ended, failure, failures, now).map(|again| {
         let why = match failure.kind {
             Failed::Superseded => RoleWhy::Superseded(failure.message.clone()),
             Failed::Link | Failed::Setup | Failed::Refused => RoleWhy::Peer(failure.message.clone()),
@@ -146,7 +145,8 @@ fn next(world: &World, epoch: u64, now: Timestamp) -> RoleDecision {
         return waits;
     }
     let last = world.replication.status.as_ref().and_then(|status| status.last_sync_time.as_ref());
-    let due = last.map(|last| later(last.0, every(world).unwrap_or_default())).filter(|due| *due > now);
+    // A cut that lies in the future was made by a clock that has been corrected since: nobody knows how old it is.
+    let due = last.and_then(|last| rests(last.0, every(world).unwrap_or_default(), now));
     match due {
         Some(at) => {
             Decision::wait_until(RoleWhy::Due(at), at).showing(status::primary(world, &Flow::Moving, now))

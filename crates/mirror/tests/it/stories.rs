@@ -260,3 +260,69 @@ async fn the_peers_place_grows_with_the_volume_and_goes_when_it_is_deleted() {
 fn epoch(number: u64) -> Patch<serde_json::Value> {
     Patch::Merge(json!({ "metadata": { "annotations": { annotations::EPOCH: number.to_string() } } }))
 }
+
+/// What can be seen of a change of roles: it changes with every step of either side.
+async fn step(sides: [&Side; 2]) -> String {
+    let mut seen = String::new();
+    for side in sides {
+        let one = side.replications().get("data").await.unwrap();
+        let told = one.status.unwrap_or_default();
+        let volumes = side.logical().list(&Default::default()).await.unwrap();
+        let notes: Vec<_> = volumes.items.iter().map(|one| one.metadata.annotations.clone()).collect();
+        seen += &format!("{:?} {:?} {notes:?} {:?} ", told.state, told.message, side.volumes());
+    }
+    seen
+}
+
+/// Gives the roles as a hub does: the old primary hears of it first.
+async fn hand_over(from: &Side, to: &Side, number: u64) {
+    for (side, role) in [(from, "secondary"), (to, "primary")] {
+        // In one write: an epoch that comes before its role is an order to be primary at it.
+        let patch = Patch::Merge(json!({
+            "metadata": { "annotations": { annotations::EPOCH: number.to_string() } },
+            "spec": { "replicationState": role, "autoResync": role == "secondary" },
+        }));
+        side.replications().patch("data", &PatchParams::default(), &patch).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn roles_that_are_changed_back_at_any_step_settle_by_themselves() {
+    let (east, west) = both().await;
+    let (uid, peer) = protected(&east, &west).await;
+    west.bind("data", &peer).await;
+    west.wish("data", "secondary", true).await;
+    west.secondary("data").await;
+    let mut number = 1;
+    // A move has few steps that can be seen; which one a round ends in is chance as well.
+    for steps in 0..6 {
+        number += 1;
+        hand_over(&east, &west, number).await;
+        let (mut count, mut last) = (0, step([&east, &west]).await);
+        let over = |one: &VolumeReplication| {
+            state(one) == "Primary" && condition(one, "Completed") == "True Promoted"
+        };
+        let mut done = false;
+        while count < steps && !done {
+            tokio::task::yield_now().await;
+            let now = step([&east, &west]).await;
+            count += usize::from(now != last);
+            last = now;
+            done = over(&west.replications().get("data").await.unwrap());
+        }
+        // The user has changed their mind.
+        number += 1;
+        hand_over(&west, &east, number).await;
+        east.primary("data").await;
+        west.secondary("data").await;
+        east.write(&uid, "ledger", &format!("after {steps}"));
+        let replica = format!("replica-{peer}");
+        let look = || async {
+            match west.glimpse(&replica) == Some(east.content(&uid)) {
+                true => Ok(()),
+                false => Err(lifeboat_testbed::NotYet(format!("step {steps}: {:?}", west.volumes()))),
+            }
+        };
+        west.cluster.eventually("what the primary writes arrives", look).await;
+    }
+}

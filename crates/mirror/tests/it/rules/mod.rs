@@ -129,6 +129,8 @@ pub fn completed(incarnation: &str, image: &Image) -> Option<Completed> {
         entries: 1,
         skipped: 0,
         verified: false,
+        lineage: None,
+        fuzzy: None,
     })
 }
 

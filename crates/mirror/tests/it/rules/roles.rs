@@ -150,6 +150,10 @@ fn a_primary_sends_at_every_interval() {
     };
     check("more often than the policy asks for", live(), often, "Cut { epoch: 1, last: false }");
     check("the next after the interval", live(), recent, &format!("wait Due{AT_REST}"));
+    let ahead = |w: &mut World| {
+        edit(w, |one| one.status.get_or_insert_default().last_sync_time = Some(Time(ago(-3600))));
+    };
+    check("a clock that was ahead", live(), ahead, "Cut { epoch: 1, last: false }");
     let cut = || world(Primary, primary(), Disk::default().live(1).image(Kind::Cut, &image(1, 5)));
     check("what was cut is sent", cut(), |_| {}, &format!("Send{AT_REST}"));
     check("in its turn", cut(), |w| w.room = false, &format!("wait Turn{AT_REST}"));
@@ -158,6 +162,11 @@ fn a_primary_sends_at_every_interval() {
     check("there", cut(), sent, &format!("Drop([Cut]){AT_REST}"));
     let broken = |w: &mut World| w.job = called("send/g5", failed(Failed::Link));
     check("the link broke: the same cut goes on", cut(), broken, &format!("wait Peer{SILENT}"));
+    let ahead = |w: &mut World| {
+        broken(w);
+        w.job.as_mut().unwrap().outcome.as_mut().unwrap().0 = ago(-3600);
+    };
+    check("it broke by a clock that was ahead", cut(), ahead, &format!("Send{AT_REST}"));
     let unread = |w: &mut World| w.job = called("send/g5", failed(Failed::Source));
     check("unreadable: a new cut", cut(), unread, "Drop([Cut])");
     let renamed = |w: &mut World| w.job = called("send/g5", failed(Failed::Renamed("u8".into())));
@@ -238,6 +247,11 @@ fn a_secondary_asks_before_it_becomes_primary() {
         answered(newer),
         "wait PeerAhead | Secondary FailedToPromote Error",
     );
+    let no_more = |w: &mut World| {
+        w.job = called(asked, peer(Role::Primary, 2, None));
+        w.job.as_mut().unwrap().outcome.as_mut().unwrap().0 = ago(-3600);
+    };
+    check("asked by a clock that was ahead", replica(), no_more, "Ask { of: \"promote/1/2\" }");
     let same = peer(Role::Secondary, 1, Some((1, ago(60))));
     check("it has what is here", replica(), answered(same), "Take");
     let forced = |w: &mut World| {
