@@ -1,7 +1,7 @@
 //! What is known about the stores, and the clerk who writes to them beside the controller: a slow or dead store never holds up a
 //! decision, it is only not up to date. What is known is lost with the process; the first write afterwards finds most of it done.
 
-use crate::ledger::{Ledger, LedgerError, Reading, Record, Store, Tried, shape, substance};
+use crate::ledger::{Ledger, LedgerError, Orphan, Reading, Record, Store, Tried, shape, substance};
 use crate::mishaps::retry_at;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -20,12 +20,16 @@ const WITHIN: Duration = Duration::from_secs(200);
 pub struct StoreState {
     /// Substance and shape of the record it has.
     pub kept: Option<(String, String)>,
-    /// The shape that is being written, or `erase`.
+    /// When it was last seen to have it.
+    pub checked: Option<jiff::Timestamp>,
+    /// The shape that is being written, or `erase`, or `orphan`.
     pub busy: Option<String>,
     /// The last failure, until something works.
     pub failed: Option<Tried>,
     /// Whether the group's records are removed from it.
     pub erased: bool,
+    /// Whether it says that the group was orphaned.
+    pub orphaned: bool,
 }
 
 /// What was read over all stores, for one question.
@@ -74,6 +78,7 @@ impl Books {
 enum Job {
     Keep { stores: Vec<Store>, record: Box<Record>, verify: bool },
     Erase { store: Store, cluster: String, epoch: i64 },
+    Orphan { store: Store, orphan: Orphan },
     Read { stores: Vec<Store>, missing: Vec<(String, String)>, question: String },
 }
 
@@ -116,23 +121,32 @@ impl Desk {
 
     /// Has the records of a group removed from one store.
     pub fn erase(&self, group: &ObjectKey, store: Store, cluster: String, epoch: i64) {
-        let begun = self.books.note(group, |page| {
-            let state = page.stores.entry(store.profile.name.clone()).or_default();
-            let begun = state.busy.is_none();
-            state.busy.get_or_insert_with(|| "erase".to_owned());
-            begun
-        });
-        if begun {
+        if self.begins(group, &store, "erase") {
             let _ = self.jobs.send((group.clone(), Job::Erase { store, cluster, epoch }));
         }
+    }
+
+    /// Has one store say that a group was orphaned.
+    pub fn orphan(&self, group: &ObjectKey, store: Store, orphan: Orphan) {
+        if self.begins(group, &store, "orphan") {
+            let _ = self.jobs.send((group.clone(), Job::Orphan { store, orphan }));
+        }
+    }
+
+    fn begins(&self, group: &ObjectKey, store: &Store, what: &str) -> bool {
+        self.books.note(group, |page| {
+            let state = page.stores.entry(store.profile.name.clone()).or_default();
+            let begins = state.busy.is_none();
+            state.busy.get_or_insert_with(|| what.to_owned());
+            begins
+        })
     }
 
     /// A store that cannot even be asked, for want of its keys.
     pub fn cannot(&self, group: &ObjectKey, store: &str, record: &Record, why: String, now: jiff::Timestamp) {
         let failed = Err(LedgerError::Failed(why));
-        self.books.note(group, |page| {
-            ended(page, store, Some((substance(record), shape(record))), failed, now);
-        });
+        let wanted = Goal::Kept(substance(record), shape(record));
+        self.books.note(group, |page| ended(page, store, wanted, failed, now));
     }
 
     /// Has all stores read; `missing` are those that cannot even be asked, with the reason.
@@ -187,19 +201,25 @@ async fn work(books: &Books, ledger: &dyn Ledger, clock: &Clock, group: ObjectKe
         Job::Keep { stores, record, verify } => {
             let tried = tokio::time::timeout(WITHIN, ledger.keep(&stores, &group, &record, verify)).await;
             let mut results = tried.unwrap_or_default();
-            let wanted = (substance(&record), shape(&record));
+            let wanted = Goal::Kept(substance(&record), shape(&record));
             let now = clock.now();
             for store in &stores {
                 let name = &store.profile.name;
                 let result = results.remove(name).unwrap_or_else(|| Err(late()));
-                books.note(&group, |page| ended(page, name, Some(wanted.clone()), result, now));
+                books.note(&group, |page| ended(page, name, wanted.clone(), result, now));
             }
         }
         Job::Erase { store, cluster, epoch } => {
             let tried = tokio::time::timeout(WITHIN, ledger.erase(&store, &group, &cluster, epoch)).await;
             let result = tried.unwrap_or_else(|_| Err(late()));
             let now = clock.now();
-            books.note(&group, |page| ended(page, &store.profile.name, None, result, now));
+            books.note(&group, |page| ended(page, &store.profile.name, Goal::Erased, result, now));
+        }
+        Job::Orphan { store, orphan } => {
+            let tried = tokio::time::timeout(WITHIN, ledger.orphan(&store, &group, &orphan)).await;
+            let result = tried.unwrap_or_else(|_| Err(late()));
+            let now = clock.now();
+            books.note(&group, |page| ended(page, &store.profile.name, Goal::Orphaned, result, now));
         }
         Job::Read { stores, missing, question } => {
             let read = tokio::time::timeout(WITHIN, ledger.read(&stores, &group)).await;
@@ -221,26 +241,39 @@ async fn work(books: &Books, ledger: &dyn Ledger, clock: &Clock, group: ObjectKe
     group
 }
 
-/// Notes how a try at a store ended; `wanted` is what was to be kept, nothing where it was to be erased.
-fn ended(
-    page: &mut Page,
-    store: &str,
-    wanted: Option<(String, String)>,
-    result: Result<(), LedgerError>,
-    now: jiff::Timestamp,
-) {
+/// What a store was asked for.
+#[derive(Debug, Clone)]
+enum Goal {
+    /// To keep a record of this substance and shape.
+    Kept(String, String),
+    /// To remove the records.
+    Erased,
+    /// To say that the group was orphaned.
+    Orphaned,
+}
+
+/// Notes how a try at a store ended.
+fn ended(page: &mut Page, store: &str, goal: Goal, result: Result<(), LedgerError>, now: jiff::Timestamp) {
     let state = page.stores.entry(store.to_owned()).or_default();
     state.busy = None;
     match result {
         Ok(()) => {
-            state.erased = wanted.is_none();
-            state.kept = wanted;
             state.failed = None;
+            match goal {
+                Goal::Kept(substance, shape) => {
+                    (state.kept, state.checked) = (Some((substance, shape)), Some(now));
+                }
+                Goal::Erased => (state.erased, state.kept) = (true, None),
+                Goal::Orphaned => state.orphaned = true,
+            }
         }
         Err(why) => {
             let tries = state.failed.as_ref().map_or(1, |failed| failed.tries + 1);
             let since = state.failed.as_ref().map_or(now, |failed| failed.since);
-            let substance = wanted.map(|(substance, _)| substance).unwrap_or_default();
+            let substance = match goal {
+                Goal::Kept(substance, _) => substance,
+                Goal::Erased | Goal::Orphaned => String::new(),
+            };
             let retry_at = retry_at(now, tries, Class::Transient);
             state.failed = Some(Tried { substance, why, since, retry_at, tries });
         }

@@ -63,8 +63,23 @@ pub struct Reading {
     pub newest: Option<Record>,
     /// The highest epoch that any store has seen.
     pub epoch: i64,
+    /// The mark of the group where it was deleted without the order to end protection and nobody has been primary since.
+    pub orphan: Option<Orphan>,
     /// What each store said: how many groups' worth of records it has for this group, or why it could not be read.
     pub stores: BTreeMap<String, Result<Seen, String>>,
+}
+
+/// Says beside the records of a group that it was deleted without the order to end protection.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Orphan {
+    /// The epoch at which it was primary.
+    pub epoch: i64,
+    /// The cluster that it was on.
+    pub cluster: String,
+    /// UID of the group that was deleted.
+    pub uid: String,
+    /// Volumes that were left there.
+    pub volumes: BTreeSet<String>,
 }
 
 /// What a store that could be read has for a group.
@@ -84,6 +99,19 @@ pub enum LedgerError {
         "the store has records of epoch {0}, which is later than ours: this cluster must not write any more"
     )]
     Superseded(i64),
+    /// Our own epoch is not ours there: another cluster holds it, or the group was deleted in it.
+    #[error(
+        "epoch {epoch} of this group belongs to {by} there: nothing is written; a new epoch, by a failover or relocation to this cluster, makes it this cluster's"
+    )]
+    Taken {
+        /// The epoch.
+        epoch: i64,
+        /// Who holds it, as far as that can be told.
+        by: String,
+    },
+    /// The store answers, and does not have what it was given, or not whole.
+    #[error("{0}")]
+    Gone(String),
     /// It failed.
     #[error("{0}")]
     Failed(String),
@@ -113,6 +141,11 @@ pub trait Ledger: Send + Sync + 'static {
         cluster: &str,
         epoch: i64,
     ) -> Result<(), LedgerError>;
+
+    /// Says in one store that the group was deleted without the order to end protection; its records stay.
+    async fn orphan(&self, store: &Store, group: &ObjectKey, _orphan: &Orphan) -> Result<(), LedgerError> {
+        Err(LedgerError::Failed(format!("{} cannot be told that {group} was orphaned", store.profile.name)))
+    }
 
     /// The groups that a store has records of.
     async fn groups(&self, store: &Store) -> Result<Vec<VolumeReplicationGroup>, LedgerError>;

@@ -45,12 +45,25 @@ pub fn put(volume: &mut PersistentVolume, handle: &str, node: &str) {
 /// A claim as it is made here, bound to its volume by name.
 pub fn claim(recorded: &PersistentVolumeClaim) -> PersistentVolumeClaim {
     let mut claim = restored::claim(recorded.clone());
+    // It gets another UID here, and the data descends from the same volume.
+    let notes = claim.metadata.annotations.get_or_insert_default();
+    if !recorded.uid().is_empty() && !notes.contains_key(annotations::LINEAGE) {
+        notes.insert(annotations::LINEAGE.to_owned(), recorded.uid().to_owned());
+    }
+    // When an earlier restore's content was cut says nothing about this one.
+    notes.remove(annotations::IMAGE_CUT);
     // What it was once filled from need not exist here, and its volume has the data.
     if let Some(spec) = &mut claim.spec {
         spec.data_source = None;
         spec.data_source_ref = None;
     }
     claim
+}
+
+/// Whether a claim was made from an image that a mover had received.
+pub fn is_of_an_image(claim: &PersistentVolumeClaim) -> bool {
+    let source = claim.spec.as_ref().and_then(|spec| spec.data_source.as_ref());
+    claim.note(annotations::RESTORE).is_some() && source.is_some_and(|source| source.kind == "VolumeSnapshot")
 }
 
 /// Annotations that go with a claim to another cluster.
@@ -66,7 +79,11 @@ pub fn carried_over(notes: Option<&Notes>) -> Notes {
 
 /// Whether a volume is one that a group restored or kept, and so may be taken up again.
 pub fn is_ours(volume: &PersistentVolume) -> bool {
-    [annotations::RESTORE, annotations::VR_RETAINED, annotations::VOLSYNC_RETAINED]
-        .iter()
-        .any(|marker| volume.note(marker).is_some())
+    let marks = [
+        annotations::RESTORE,
+        annotations::VR_RETAINED,
+        annotations::VOLSYNC_RETAINED,
+        annotations::ORPHANED_FROM,
+    ];
+    marks.iter().any(|marker| volume.note(marker).is_some())
 }

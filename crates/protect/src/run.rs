@@ -7,13 +7,13 @@ use crate::ledger::Ledger;
 use crate::listing::Listings;
 use crate::mishaps::Mishaps;
 pub use crate::serve::{kinds, kinds_changed, serve};
-use crate::settings::CONFIG_MAP;
+use crate::settings::{CONFIG_MAP, LastGood};
 use crate::survey::Surveys;
 use crate::triggers;
-use crate::view::{Groups, Setup, Watched, claim_of, claims_of, clues, clues_of, handle_of};
+use crate::view::{Groups, Setup, Watched, claim_of, claims_of, clues, clues_of, handle_of, orphan_of};
 use crate::words::{GroupWords as _, OwnedWords as _, Words as _};
 use crate::world::Kinds;
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::{StorageClass, VolumeAttachment};
 use kube::Resource;
 use lifeboat_api::conditions::vrg as words;
@@ -60,6 +60,10 @@ fn watched(engine: &mut Engine, client: &kube::Client, kinds: Kinds, setup: &Set
     let destinations = watch::<volsync::ReplicationDestination>(engine, client, kinds.volsync);
     let images = watch::<VolumeSnapshot>(engine, client, kinds.snapshots);
     let logical = watch::<LogicalVolume>(engine, client, kinds.local);
+    let namespaces = setup
+        .only
+        .as_ref()
+        .map_or_else(Selection::all, |only| Selection::all().fields(format!("metadata.name={only}")));
     let of_config =
         Selection::namespace(setup.namespace.clone()).fields(format!("metadata.name={CONFIG_MAP}"));
     Watched {
@@ -67,6 +71,8 @@ fn watched(engine: &mut Engine, client: &kube::Client, kinds: Kinds, setup: &Set
         claims_by_owner: claims.index(|claim: &PersistentVolumeClaim| claim.owner()),
         claims_by_clue: claims.index(clues_of),
         volumes_by_claim: volumes.index(claim_of),
+        orphans: volumes.index(orphan_of),
+        namespaces: engine.objects::<Namespace>(namespaces),
         pods_by_claim: pods.index(claims_of),
         attachments_by_volume: attachments
             .index(|one: &VolumeAttachment| one.spec.source.persistent_volume_name.clone()),
@@ -114,6 +120,7 @@ pub fn protector(
         watched: watched.clone(),
         setup,
         kinds,
+        config: LastGood::default(),
         desk,
         mishaps: Mishaps::default(),
         keys,
@@ -229,6 +236,7 @@ fn by_members(wiring: Wiring<ObjectKey>, watched: &Watched) -> Wiring<ObjectKey>
         .woken_by(&watched.sources, owned(watched))
         .woken_by(&watched.destinations, owned(watched))
         .woken_by(&watched.images, owned(watched))
+        .woken_by(&watched.exports, owned(watched))
 }
 
 /// The group whose labels an object carries; where it carries none, all groups of its namespace, one of which may be in its way.
@@ -256,7 +264,13 @@ fn by_surroundings(wiring: Wiring<ObjectKey>, watched: &Watched) -> Wiring<Objec
         let volumes = volumes.filter_map(|name| seen.volumes.get(&ObjectKey::cluster_wide(name)));
         volumes.filter_map(|volume| claim_of(&volume)).flat_map(|key| of_claim(&key)).collect::<Vec<_>>()
     };
+    let seen = watched.clone();
+    let namespaces = move |change: &Change<Namespace>| match triggers::namespace(change) {
+        true => seen.groups_in(change.latest().name()),
+        false => Vec::new(),
+    };
     wiring
+        .woken_by(&watched.namespaces, namespaces)
         .woken_by(&watched.volumes, move |change: &Change<PersistentVolume>| {
             change
                 .versions()

@@ -84,10 +84,14 @@ pub async fn serve(
             () = stop.clone() => return,
             known = kinds(&client) => known,
         };
-        let Ok(known) = known else {
-            tokio::select! {
-                () = stop.clone() => return,
-                () = tokio::time::sleep(ASK_AGAIN) => continue,
+        let known = match known {
+            Ok(known) => known,
+            Err(error) => {
+                tracing::warn!(%error, "the cluster does not tell which kinds it has: nothing is protected until it does");
+                tokio::select! {
+                    () = stop.clone() => return,
+                    () = tokio::time::sleep(ASK_AGAIN) => continue,
+                }
             }
         };
         let protector =

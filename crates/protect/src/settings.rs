@@ -3,11 +3,12 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use lifeboat_api::ramen::config::StoreProfiles;
+use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 pub use lifeboat_api::ramen::config::{
-    CLUSTER_CONFIG_MAP as CONFIG_MAP, CONFIG_KEY, StoreProfile as Profile,
+    CLUSTER_CONFIG_MAP as CONFIG_MAP, CONFIG_KEY, StoreProfile as Profile, UnmarkedDeletion,
 };
 
 /// How destinations publish what they received.
@@ -35,15 +36,27 @@ pub struct Config {
     pub read_only_many_driver: String,
     /// Whether claims that are deselected or deleted keep their protection.
     pub keep_deselected: bool,
-    /// Why nothing could be read at all.
+    /// What becomes of a group that is deleted without the order to end protection.
+    pub unmarked_deletion: UnmarkedDeletion,
+    /// Why the ConfigMap could not be read at all.
     pub problem: Option<String>,
+    /// Whether it never could since this process began, so that nobody knows what is wanted.
+    pub unread: bool,
 }
 
 const CEPHFS: &str = "openshift-storage.cephfs.csi.ceph.com";
 
 impl Config {
-    /// Reads the ConfigMap; without one, or with one that cannot be read, there are no stores.
+    /// Reads the ConfigMap; without one, or with one that cannot be read, there are no stores, and nothing is given up.
     pub fn of(map: Option<&ConfigMap>) -> Self {
+        let mut config = Self::read_from(map);
+        if config.problem.is_some() {
+            (config.unread, config.keep_deselected) = (true, true);
+        }
+        config
+    }
+
+    fn read_from(map: Option<&ConfigMap>) -> Self {
         let mut config = Self { read_only_many_driver: CEPHFS.to_owned(), ..Self::default() };
         let Some(map) = map else {
             config.problem = Some(format!("the ConfigMap {CONFIG_MAP} does not exist: no store is known"));
@@ -76,6 +89,7 @@ impl Config {
         if text("destinationCopyMethod") == Some("Direct") {
             self.destination_copy = DestinationCopy::Direct;
         }
+        self.unmarked_deletion = UnmarkedDeletion::of(value);
         self.keep_deselected = value.get("volumeUnprotectionEnabled").and_then(Value::as_bool) == Some(false);
     }
 
@@ -89,5 +103,27 @@ impl Config {
             (None, Some(problem)) => problem.clone(),
             (None, None) => format!("the configuration has no store profile {name}"),
         })
+    }
+}
+
+/// The last configuration that could be read: a typing error must not turn into other wishes.
+#[derive(Debug, Default)]
+pub struct LastGood {
+    config: Mutex<Option<Config>>,
+}
+
+impl LastGood {
+    /// Reads the ConfigMap; where that fails, what it said before still counts, with the problem told.
+    pub fn read(&self, map: Option<&ConfigMap>) -> Config {
+        let read = Config::of(map);
+        let mut last = self.config.lock();
+        match (&read.problem, &*last) {
+            (None, _) => {
+                *last = Some(read.clone());
+                read
+            }
+            (Some(problem), Some(good)) => Config { problem: Some(problem.clone()), ..good.clone() },
+            (Some(_), None) => read,
+        }
     }
 }

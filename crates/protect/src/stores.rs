@@ -1,8 +1,9 @@
 //! The stores as they are: buckets with Ramen's keys and our manifests beside them. What is not named here is [`lifeboat_records`]' business.
 
-use crate::ledger::{Ledger, LedgerError, Reading, Record, Seen, Store};
+use crate::ledger::{Ledger, LedgerError, Orphan, Reading, Record, Seen, Store};
 use async_trait::async_trait;
 use flate2::read::GzDecoder;
+use k8s_openapi::api::core::v1::PersistentVolume;
 use lifeboat_api::ramen::VolumeReplicationGroup;
 use lifeboat_engine::{Clock, ObjectKey};
 use lifeboat_records as records;
@@ -21,8 +22,8 @@ const GROUP_KEY: &str = "/v1alpha1.VolumeReplicationGroup/a";
 /// Requests in flight to one store: all groups share its connections, and after a failover all of them have something to say at once.
 const CONNECTIONS: usize = 128;
 
-/// Claims and the volumes that are recorded with them.
-type Pairs = BTreeMap<String, String>;
+/// Claims and the volumes that are recorded for them: one, or several where a claim got another volume.
+type Pairs = BTreeMap<String, BTreeSet<String>>;
 
 /// Object stores behind the S3 protocol, or directories (`file:///…`).
 pub struct Stores {
@@ -72,11 +73,37 @@ impl Stores {
 }
 
 fn pairs(found: &records::Records) -> Pairs {
-    let volumes = records::volumes(found).filter_map(|volume| {
-        let claim = volume.spec.as_ref()?.claim_ref.as_ref()?.name.clone()?;
-        Some((claim, volume.metadata.name.clone()?))
-    });
-    volumes.collect()
+    let mut pairs = Pairs::new();
+    for (claim, volume) in records::volumes(found).filter_map(pair) {
+        pairs.entry(claim).or_default().insert(volume);
+    }
+    pairs
+}
+
+/// The claim that a volume is for, and its own name.
+fn pair(volume: &PersistentVolume) -> Option<(String, String)> {
+    let claim = volume.spec.as_ref()?.claim_ref.as_ref()?.name.clone()?;
+    Some((claim, volume.metadata.name.clone()?))
+}
+
+/// Records that go: of claims that left the group, and volumes that a claim had before the one that is recorded now.
+fn removed(space: &str, before: &Pairs, record: &Record) -> BTreeSet<RecordId> {
+    let now: Pairs =
+        record.volumes.iter().filter_map(pair).map(|(claim, volume)| (claim, [volume].into())).collect();
+    let mut gone = BTreeSet::new();
+    for (claim, volumes) in before {
+        let left = !record.members.contains(claim) && !now.contains_key(claim);
+        if left {
+            gone.insert(RecordId::claim(space, claim));
+        }
+        let stays = |volume: &&String| now.values().any(|one| one.contains(*volume));
+        if left || now.contains_key(claim) {
+            gone.extend(
+                volumes.iter().filter(|volume| !stays(volume)).map(|volume| RecordId::volume(volume)),
+            );
+        }
+    }
+    gone
 }
 
 /// Opens a store; why not, in words without keys.
@@ -105,7 +132,13 @@ fn open(store: &Store) -> Result<Objects, String> {
 
 fn failed(error: Error) -> LedgerError {
     match error {
+        Error::Refused { epoch, mine, held_by, .. } if epoch == mine => {
+            LedgerError::Taken { epoch: number(epoch), by: held_by }
+        }
         Error::Refused { epoch, .. } => LedgerError::Superseded(number(epoch)),
+        Error::Lost { .. } | Error::Incomplete { .. } | Error::Damaged { .. } => {
+            LedgerError::Gone(error.to_string())
+        }
         error => LedgerError::Failed(error.to_string()),
     }
 }
@@ -144,11 +177,7 @@ impl Ledger for Stores {
         };
         let opened = self.of(stores);
         let before = self.before(&opened, &group, key).await;
-        let left = before.iter().filter(|(claim, _)| !record.members.contains(*claim));
-        let removed: BTreeSet<RecordId> = left
-            .flat_map(|(claim, volume)| [RecordId::claim(&key.namespace, claim), RecordId::volume(volume)])
-            .filter(|id| !put.iter().any(|record| record.id() == id))
-            .collect();
+        let removed = removed(&key.namespace, &before, record);
         let writing = records::Writing {
             group,
             epoch: epoch(record.epoch),
@@ -166,10 +195,12 @@ impl Ledger for Stores {
         let mut now: Pairs = before;
         if written.everywhere() {
             now.retain(|claim, _| record.members.contains(claim));
+            for (claim, _) in record.volumes.iter().filter_map(pair) {
+                now.remove(&claim);
+            }
         }
-        for volume in &record.volumes {
-            let claim = volume.spec.as_ref().and_then(|spec| spec.claim_ref.as_ref()?.name.clone());
-            now.extend(claim.zip(volume.metadata.name.clone()));
+        for (claim, volume) in record.volumes.iter().filter_map(pair) {
+            now.entry(claim).or_default().insert(volume);
         }
         self.recorded.lock().insert(key.clone(), now);
         written.stores.into_iter().map(|told| (told.store, told.outcome.map(drop).map_err(failed))).collect()
@@ -201,12 +232,21 @@ impl Ledger for Stores {
             }
         }
         let newest = match search.found {
-            Found::Manifest { manifest, records, .. } => Some(recorded(number(manifest.epoch), &records)),
+            Found::Manifest { manifest, records, .. } => {
+                let record = recorded(number(manifest.epoch), &records);
+                Some(Record { cluster: manifest.writer.0, ..record })
+            }
             Found::Ramen { records, .. } => Some(recorded(0, &records)),
             Found::Deleted { .. } | Found::Empty | Found::Unreadable => None,
         };
         debug_assert!(!incomplete || newest.is_none());
-        Reading { newest, epoch: held, stores }
+        let orphan = search.orphan.map(|found| Orphan {
+            epoch: number(found.epoch),
+            cluster: found.cluster.0,
+            uid: found.uid,
+            volumes: found.volumes,
+        });
+        Reading { newest, epoch: held, orphan, stores }
     }
 
     async fn erase(&self, store: &Store, key: &ObjectKey, cluster: &str, at: i64) -> Result<(), LedgerError> {
@@ -220,6 +260,19 @@ impl Ledger for Stores {
         let cleared = self.of(std::slice::from_ref(store)).delete(&deletion).await.map_err(failed)?;
         self.recorded.lock().remove(key);
         cleared.into_iter().try_for_each(|one| one.outcome.map(drop).map_err(failed))
+    }
+
+    async fn orphan(&self, store: &Store, key: &ObjectKey, orphan: &Orphan) -> Result<(), LedgerError> {
+        let mark = records::Orphan {
+            group: Group::new(&key.namespace, &key.name).map_err(failed)?,
+            epoch: epoch(orphan.epoch),
+            cluster: ClusterId(orphan.cluster.clone()),
+            uid: orphan.uid.clone(),
+            time: self.clock.now(),
+            volumes: orphan.volumes.clone(),
+        };
+        let told = self.of(std::slice::from_ref(store)).orphan(&mark).await;
+        told.into_iter().try_for_each(|(_, outcome)| outcome.map_err(failed))
     }
 
     async fn groups(&self, store: &Store) -> Result<Vec<VolumeReplicationGroup>, LedgerError> {

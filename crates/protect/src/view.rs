@@ -3,11 +3,11 @@
 use crate::books::Desk;
 use crate::keys::Keys;
 use crate::mishaps::Mishaps;
-use crate::settings::{CONFIG_MAP, Config};
-use crate::triggers::is_using;
+use crate::settings::{CONFIG_MAP, LastGood};
+use crate::triggers::{is_using, uses};
 use crate::words::{ClaimWords as _, GroupWords as _, OwnedWords as _, VolumeWords as _, Words as _};
 use crate::world::{Claim, Kinds, World};
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::{StorageClass, VolumeAttachment};
 use lifeboat_api::multicluster::ServiceExport;
 use lifeboat_api::ramen::VolumeReplicationGroup;
@@ -63,6 +63,8 @@ pub struct Watched {
     pub(crate) claims_by_clue: Index<Clue, PersistentVolumeClaim>,
     pub(crate) volumes: Objects<PersistentVolume>,
     pub(crate) volumes_by_claim: Index<ObjectKey, PersistentVolume>,
+    pub(crate) orphans: Index<String, PersistentVolume>,
+    pub(crate) namespaces: Objects<Namespace>,
     pub(crate) pods: Objects<Pod>,
     pub(crate) pods_by_claim: Index<ObjectKey, Pod>,
     pub(crate) attachments: Objects<VolumeAttachment>,
@@ -89,6 +91,7 @@ pub struct Groups {
     pub(crate) watched: Watched,
     pub(crate) setup: Setup,
     pub(crate) kinds: Kinds,
+    pub(crate) config: LastGood,
     pub(crate) desk: Desk,
     pub(crate) mishaps: Mishaps,
     pub(crate) keys: Keys,
@@ -130,7 +133,7 @@ impl Watched {
 
     pub(crate) fn users(&self, claim: &PersistentVolumeClaim) -> Vec<String> {
         let pods = self.pods_by_claim.get(&ObjectKey::of(claim));
-        let using = pods.iter().filter(|pod| is_using(pod) && !is_mover(pod));
+        let using = pods.iter().filter(|pod| uses(pod, claim) && !is_mover(pod));
         let mut users: Vec<String> = using.map(|pod| format!("pod {}", pod.name())).collect();
         let attached = claim.volume_name().map(|name| self.attachments_by_volume.get(&name.to_owned()));
         let moved = pods.iter().any(|pod| is_using(pod) && is_mover(pod));
@@ -177,8 +180,11 @@ impl Groups {
         let claims: Vec<Claim> = claims.into_values().map(|claim| seen.seen(&group, claim)).collect();
         let books = self.desk.books();
         let read = books.read(key);
+        let namespace = seen.namespaces.get(&ObjectKey::cluster_wide(group.space()));
         let mut world = World {
-            config: Config::of(config.as_deref()),
+            cluster: self.setup.cluster.clone(),
+            namespace_is_deleting: namespace.is_some_and(|namespace| namespace.is_going()),
+            config: self.config.read(config.as_deref()),
             kinds: self.kinds,
             named: BTreeMap::new(),
             volumes: BTreeMap::new(),
@@ -216,7 +222,9 @@ impl Groups {
         let wished = crate::decide::receive::wished(world).into_iter().filter_map(|wish| wish.name.clone());
         let mut asked: BTreeSet<String> = wished.collect();
         asked.extend(world.destinations.keys().cloned());
-        let mut volumes: BTreeSet<String> = BTreeSet::new();
+        let orphans = seen.orphans.get(&world.key().to_string());
+        let mut volumes: BTreeSet<String> = orphans.iter().map(|volume| volume.name().to_owned()).collect();
+        asked.extend(orphans.iter().filter_map(|volume| Some(volume.claim_key()?.name)));
         if let Some((_, reading, _)) = &world.read.answer
             && let Some(record) = &reading.newest
         {
@@ -254,6 +262,12 @@ impl Groups {
                 world.destinations.insert(name, found);
             }
         }
+        // All images that a receiver of ours has made: a failover may go back to any of them.
+        for image in seen.images.in_namespace(&space) {
+            if image.note(annotations::RECEIVER).is_some_and(|name| world.destinations.contains_key(name)) {
+                world.images.insert(image.name().to_owned(), image);
+            }
+        }
         for name in volumes {
             if let Some(volume) = seen.volumes.get(&ObjectKey::cluster_wide(name.clone())) {
                 world.volumes.insert(name, volume);
@@ -269,6 +283,11 @@ fn by_name<K: kube::Resource>(all: Vec<Arc<K>>) -> BTreeMap<String, Arc<K>> {
 /// What a volume is found by: the claim that it is for.
 pub(crate) fn claim_of(volume: &PersistentVolume) -> Option<ObjectKey> {
     volume.claim_key()
+}
+
+/// The orphaned group that left a volume, as its annotation names it.
+pub(crate) fn orphan_of(volume: &PersistentVolume) -> Option<String> {
+    volume.note(annotations::ORPHANED_FROM).map(str::to_owned)
 }
 
 /// The handles by which a recorded volume may be known here: its own, and the one that it has at the peer.

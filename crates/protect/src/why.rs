@@ -28,6 +28,10 @@ pub enum Wait {
     StoresUnreachable(String),
     /// No store has a record, though there must have been one.
     NothingRecorded,
+    /// An earlier group of this name lost its object and its claims: what shall become of its data is the user's choice.
+    Orphaned(String),
+    /// The operator's configuration cannot be read.
+    Configuration(String),
     /// A store is being written to.
     WritingStore(String),
     /// A store cannot be written to.
@@ -56,6 +60,10 @@ pub enum Wait {
     Restoring(String),
     /// Something cannot be restored.
     CannotRestore(String),
+    /// A copy is complete here, and not kept as an image that can be used yet.
+    Unpublished(String),
+    /// No image is from before the time that a failover shall go back to.
+    PointMissing(String),
     /// Something is being removed.
     Removing(String),
     /// Something failed and will be tried again.
@@ -71,6 +79,8 @@ impl fmt::Display for Wait {
         match self {
             Self::Invalid(why)
             | Self::Unsupported(why)
+            | Self::Orphaned(why)
+            | Self::Configuration(why)
             | Self::BadClass(why)
             | Self::Conflict(why)
             | Self::Storage(why)
@@ -78,6 +88,8 @@ impl fmt::Display for Wait {
             | Self::Mover(why)
             | Self::Restoring(why)
             | Self::CannotRestore(why)
+            | Self::Unpublished(why)
+            | Self::PointMissing(why)
             | Self::Removing(why)
             | Self::Failed(why)
             | Self::WritingStore(why)
@@ -126,10 +138,13 @@ impl Why for Wait {
             | Self::Superseded(_)
             | Self::StoresUnreachable(_)
             | Self::NothingRecorded
+            | Self::Orphaned(_)
+            | Self::Configuration(_)
             | Self::StoreFailed(_)
             | Self::Conflict(_)
             | Self::Foreign(_)
             | Self::Late(_)
+            | Self::PointMissing(_)
             | Self::CannotRestore(_) => Some(Level::Warning),
             _ => None,
         }
@@ -144,14 +159,24 @@ impl Wait {
             | Self::Unsupported(_)
             | Self::EpochUnreadable(_)
             | Self::EpochRefused { .. } => 5,
-            Self::Superseded(_) | Self::NothingRecorded | Self::Conflict(_) | Self::Foreign(_) => 4,
+            Self::Superseded(_)
+            | Self::NothingRecorded
+            | Self::Orphaned(_)
+            | Self::Conflict(_)
+            | Self::Foreign(_) => 4,
             Self::CannotRestore(_)
+            | Self::PointMissing(_)
             | Self::StorageRefused(_)
             | Self::BadClass(_)
             | Self::StoresUnreachable(_)
             | Self::StoreFailed(_)
+            | Self::Configuration(_)
             | Self::Failed(_) => 3,
-            Self::InUse(_) | Self::NotDeleted | Self::KeyMissing(_) | Self::Late(_) => 2,
+            Self::InUse(_)
+            | Self::NotDeleted
+            | Self::KeyMissing(_)
+            | Self::Unpublished(_)
+            | Self::Late(_) => 2,
             _ => 1,
         }
     }

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Resource;
 use lifeboat_api::ramen::{DRAction, ReplicationState, VolumeReplicationGroup};
-use lifeboat_api::{annotations, labels};
+use lifeboat_api::{annotations, finalizers, labels};
 use lifeboat_engine::ObjectKey;
 pub use lifeboat_engine::Words;
 use lifeboat_schema::quantity::Quantity;
@@ -93,8 +93,10 @@ impl GroupWords for VolumeReplicationGroup {
 
 /// Whether a claim is one that a mover made for itself, which no group protects.
 pub fn is_movers_own(claim: &PersistentVolumeClaim) -> bool {
+    // Ramen puts its label also on claims of the application that it made from an image: those it marks as restored, or holds.
+    let restored = claim.note(annotations::RESTORE).is_some() || claim.has_finalizer(finalizers::PVC_VOLSYNC);
     claim.label(labels::CREATED_BY) == Some(labels::CREATED_BY_VOLSYNC)
-        || claim.label(labels::CREATED_BY_RAMEN) == Some(labels::CREATED_BY_RAMEN_VALUE)
+        || claim.label(labels::CREATED_BY_RAMEN) == Some(labels::CREATED_BY_RAMEN_VALUE) && !restored
 }
 
 /// Whether a selector takes these labels; one that is missing takes all, one that cannot be read takes none.

@@ -88,6 +88,10 @@ impl Claim {
 pub struct World {
     /// The group.
     pub group: Arc<VolumeReplicationGroup>,
+    /// Identity of this cluster, as it stands in records that it writes.
+    pub cluster: String,
+    /// Whether the group's namespace is being deleted, with all that is in it.
+    pub namespace_is_deleting: bool,
     /// The operator's configuration.
     pub config: Config,
     /// What the cluster can do.
@@ -96,7 +100,7 @@ pub struct World {
     pub claims: Vec<Claim>,
     /// Claims that are asked for by name: those to receive and those in a record.
     pub named: BTreeMap<String, Claim>,
-    /// Volumes that a record names, and those that are for claims of the group.
+    /// Volumes that a record names, those that are for claims of the group, and those that an orphaned group of its name left.
     pub volumes: BTreeMap<String, Arc<PersistentVolume>>,
     /// Storage classes.
     pub classes: BTreeMap<String, Arc<StorageClass>>,

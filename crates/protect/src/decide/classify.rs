@@ -2,7 +2,7 @@
 
 use crate::decide::plan::Path;
 use crate::why::Wait;
-use crate::words::{ClaimWords as _, GroupWords as _, Words as _, selected};
+use crate::words::{ClaimWords as _, GroupWords as _, OwnedWords as _, Words as _, selected};
 use crate::world::World;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -53,7 +53,22 @@ pub fn classify(world: &World, claim: &PersistentVolumeClaim) -> Result<Way, Wai
         let chosen = choose(world, class, |_| true)?;
         return Ok(way(Path::Replicated, Some(&chosen), class, None));
     }
+    if let Some(vanished) = vanished(world, claim) {
+        return Err(bad(format!(
+            "VolumeReplicationClass {vanished}, by which PVC {} is replicated, does not exist: create it again; to have the PVC copied by a mover instead, delete its VolumeReplication",
+            claim.name()
+        )));
+    }
     Ok(Way { class: snapshot_class(world, class, false)?, ..way(Path::Copied, None, class, None) })
+}
+
+/// The class of a replication that runs, where that class is gone. It may come back at once, and ends nothing meanwhile.
+fn vanished(world: &World, claim: &PersistentVolumeClaim) -> Option<String> {
+    let running = world.replications.get(claim.name()).filter(|one| one.is_owned_by(&world.key()))?;
+    let class = &running.spec.volume_replication_class;
+    let exists = world.replication_classes.iter().any(|known| known.name() == class);
+    let forced = world.group.note(annotations::USE_VOLSYNC) == Some("true");
+    (!exists && !forced && !running.is_going()).then(|| class.clone())
 }
 
 fn by_peer(world: &World, class: &StorageClass, peers: &[PeerClass], volsync: bool) -> Result<Way, Wait> {
@@ -171,7 +186,11 @@ fn choose(
 }
 
 /// The snapshot class for a storage class; the default one where several fit. A mover of ours can do without any.
-fn snapshot_class(world: &World, class: &StorageClass, with_id: bool) -> Result<Option<String>, Wait> {
+pub(super) fn snapshot_class(
+    world: &World,
+    class: &StorageClass,
+    with_id: bool,
+) -> Result<Option<String>, Wait> {
     let selector =
         world.group.spec.async_.as_ref().and_then(|mode| mode.volume_snapshot_class_selector.as_ref());
     let fitting: Vec<_> = world
@@ -179,6 +198,7 @@ fn snapshot_class(world: &World, class: &StorageClass, with_id: bool) -> Result<
         .iter()
         .filter(|candidate| {
             candidate.spec.driver == class.provisioner
+                && !is_backup(candidate)
                 && selected(selector, candidate.metadata.labels.as_ref())
                 && (!with_id || candidate.label(labels::STORAGE_ID) == class.label(labels::STORAGE_ID))
         })
@@ -193,6 +213,19 @@ fn snapshot_class(world: &World, class: &StorageClass, with_id: bool) -> Result<
             class.name()
         ))),
         [] => Ok(None),
-        all => Ok(Some(all.iter().find(default).unwrap_or(&all[0]).name().to_owned())),
+        all => {
+            let same = |candidate: &&&std::sync::Arc<lifeboat_api::snapshot::VolumeSnapshotClass>| {
+                let id = candidate.label(labels::STORAGE_ID);
+                id.is_some() && id == class.label(labels::STORAGE_ID)
+            };
+            let chosen = all.iter().find(default).or_else(|| all.iter().find(same)).unwrap_or(&all[0]);
+            Ok(Some(chosen.name().to_owned()))
+        }
     }
+}
+
+/// Whether snapshots of a class are backups in somebody's store. What is copied for disaster recovery stays with the storage.
+fn is_backup(class: &lifeboat_api::snapshot::VolumeSnapshotClass) -> bool {
+    let mode = class.spec.parameters.get(annotations::parameters::SNAPSHOT_MODE);
+    mode.map(String::as_str) == Some(annotations::parameters::SNAPSHOT_MODE_ONLINE)
 }

@@ -3,7 +3,7 @@
 
 use crate::decide::plan::{Path, Plan, Said};
 use crate::decide::replicated::foreign;
-use crate::decide::{Effect, classify::Way, epoch, undo};
+use crate::decide::{Effect, classify::Way, epoch, receive, received, undo};
 use crate::status;
 use crate::why::Wait;
 use crate::words::{ClaimWords as _, GroupWords as _, OwnedWords as _, Words as _, cron};
@@ -53,8 +53,13 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, way: &Way)
         plan.wait_for(name, why);
         (false, false)
     };
+    let restored = restored(world, claim);
+    if let Some(said) = restored {
+        plan.verdict(name).copied = true;
+        plan.verdict(name).say(words::TYPE_PVS_RESTORED, said);
+    }
     if !claim.claim.is_bound() {
-        // It is listed once it is bound.
+        // One that was not restored is listed once it is bound.
         plan.wait_for(name, Wait::NotBound);
         return (false, false);
     }
@@ -69,6 +74,18 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, way: &Way)
             words::TYPE_REPLICATION_SOURCE_SETUP,
             Said::no(words::REASON_PROGRESSING, "the claim is being protected"),
         );
+        return (false, false);
+    }
+    let here = epoch::primary_epoch(world).filter(|_| epoch::superseded(world).is_none());
+    let noted = |epoch: &i64| {
+        let volume = claim.volume.as_ref().is_none_or(|volume| received::held_at(&**volume) == Some(*epoch));
+        volume && received::held_at(&*claim.claim) == Some(*epoch)
+    };
+    if let Some(epoch) = here.filter(|epoch| !noted(epoch))
+        && !world.group.in_final_sync()
+    {
+        let notes = received::held_notes(&claim.claim, epoch);
+        plan.act_for(world, now, name, Effect::Note { claim: name.to_owned(), notes });
         return (false, false);
     }
     if let Some(why) = key(world, plan) {
@@ -97,6 +114,9 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, way: &Way)
         }
         counters(plan, name, source);
     }
+    if let Some(why) = source.and_then(|source| unable(world, claim, source)) {
+        return failed(plan, why);
+    }
     let trigger = match trigger(world, plan, claim, source.map(|source| &**source)) {
         Ok(trigger) => trigger,
         Err(why) => return failed(plan, why),
@@ -120,7 +140,22 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, way: &Way)
         Said::yes(words::REASON_SOURCE_INITIALIZED, "the sender of the claim is set up"),
     );
     let source = source.expect("invariant: what matches is there");
-    progress(world, plan, name, source)
+    progress(world, plan, claim, source)
+}
+
+/// What is said about the restore of a claim, where it was restored: that stays true whatever else is waited for.
+fn restored(world: &World, claim: &Claim) -> Option<Said> {
+    let entries = world.group.status.iter().flat_map(|status| &status.protected_pvcs);
+    let mut mine = entries.filter(|entry| entry.name.as_deref() == Some(claim.name()));
+    let told = mine.find_map(|entry| find(&entry.conditions, words::TYPE_PVS_RESTORED));
+    let told = told.is_some_and(|one| one.status == "True");
+    let made = claim.claim.note(annotations::RESTORE).is_some();
+    let until = claim.claim.note(annotations::IMAGE_CUT).filter(|_| made);
+    let message = match until {
+        Some(cut) => format!("the claim is restored from an image that was cut at {cut}"),
+        None => "the claim is restored".to_owned(),
+    };
+    (told || made).then(|| Said::yes(words::REASON_RESTORED, message))
 }
 
 /// Why there is no key yet, where there is none; it is looked for.
@@ -135,8 +170,8 @@ pub fn key(world: &World, plan: &mut Plan) -> Option<Wait> {
 }
 
 /// How far the preparation and the last copy are.
-fn progress(world: &World, plan: &mut Plan, name: &str, source: &ReplicationSource) -> (bool, bool) {
-    let group = &world.group.spec;
+fn progress(world: &World, plan: &mut Plan, claim: &Claim, source: &ReplicationSource) -> (bool, bool) {
+    let (group, name) = (&world.group.spec, claim.name());
     if !world.group.in_final_sync() {
         return (false, false);
     }
@@ -147,7 +182,16 @@ fn progress(world: &World, plan: &mut Plan, name: &str, source: &ReplicationSour
         }
         return (true, complete);
     }
-    let prepared = !is_running(source);
+    // Said once for a request, it stays so: a hub that finds it gone begins anew.
+    let status = world.group.status.as_ref();
+    let said = status.is_some_and(|status| {
+        status.prepare_for_final_sync_complete
+            && status.observed_generation == world.group.metadata.generation
+    });
+    // A mover that was told to hold counts as copying while it waits for the word to go on.
+    let waits =
+        claim.claim.note(annotations::LATEST_COPY_STATUS) == Some(mover::COPY_STATUS_WAITING_FOR_TRIGGER);
+    let prepared = said || waits || !is_running(source);
     if !prepared {
         plan.wait_for(name, Wait::Mover(format!("a copy of {name} is still running")));
     }
@@ -174,6 +218,26 @@ fn external<'a>(source: &'a ReplicationSource, key: &str) -> Option<&'a str> {
 /// word to a copy that had begun before, so it is asked twice.
 fn is_ours(source: &ReplicationSource) -> bool {
     external(source, mover::EXTERNAL_EXECUTOR) == Some(mover::EXECUTOR_LIFEBOAT)
+}
+
+/// Whether somebody else's mover serves the sender.
+fn is_foreign(source: &ReplicationSource) -> bool {
+    let status = source.status.as_ref();
+    !is_ours(source)
+        && status.is_some_and(|status| !status.conditions.is_empty() || status.last_sync_time.is_some())
+}
+
+/// Why the last copy cannot be made by the mover that serves the sender. VolSync takes a snapshot of the claim; the claim is being deleted by then, and
+/// the snapshot controller refuses one of such a claim. It is said before the application is stopped.
+fn unable(world: &World, claim: &Claim, source: &ReplicationSource) -> Option<Wait> {
+    let spec = &world.group.spec;
+    let asked = spec.prepare_for_final_sync || spec.run_final_sync && claim.claim.is_going();
+    (asked && is_foreign(source) && !is_complete(world, source)).then(|| {
+        Wait::Unsupported(format!(
+            "PVC {} is copied by a stock VolSync, whose final sync cannot end: it takes a snapshot of a PVC that is being deleted, which the snapshot controller refuses. The relocation is not begun: fail over instead, or let lifeboat's own mover copy the PVC",
+            claim.name()
+        ))
+    })
 }
 
 /// Whether the last copy is complete.
@@ -221,7 +285,7 @@ fn trigger(
 fn address(world: &World, name: &str) -> Result<String, Wait> {
     let space = world.group.space();
     if world.group.names_reach() {
-        return Ok(format!("volsync-rsync-tls-dst-{name}.{space}.svc.clusterset.local"));
+        return Ok(format!("{}.{space}.svc.clusterset.local", receive::service(name)));
     }
     let listed = world.group.spec.vol_sync.iter().flat_map(|volsync| &volsync.rs_spec);
     let mine = listed.filter(|entry| {

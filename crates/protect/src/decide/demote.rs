@@ -6,7 +6,7 @@ use crate::decide::replicated::{Word, foreign, word};
 use crate::decide::{Effect, classify, undo};
 use crate::status;
 use crate::why::Wait;
-use crate::words::{GroupWords as _, Words as _};
+use crate::words::{GroupWords as _, OwnedWords as _, VolumeWords as _, Words as _};
 use crate::world::{Claim, World};
 use jiff::Timestamp;
 use lifeboat_api::conditions::vrg as words;
@@ -15,7 +15,12 @@ use lifeboat_api::replication::ReplicationState;
 
 /// A secondary's claims that were protected through their storage. What was never protected by us is not ours to demote.
 pub fn secondary(world: &World, now: Timestamp, plan: &mut Plan) {
-    for claim in world.claims.iter().filter(|claim| claim.is_replicated()) {
+    // One that an earlier group let go when it was deleted, and whose replication it left, is taken up again.
+    let left = |claim: &Claim| {
+        let one = world.replications.get(claim.name());
+        claim.selected && one.is_some_and(|one| one.is_owned_by(&world.key()) && !one.is_going())
+    };
+    for claim in world.claims.iter().filter(|claim| claim.is_replicated() || left(claim)) {
         if let Some(why) = undo::conflict(world, claim) {
             status::claim_refused(plan, claim.name(), &why);
             plan.wait_for(claim.name(), why);
@@ -23,6 +28,43 @@ pub fn secondary(world: &World, now: Timestamp, plan: &mut Plan) {
         }
         one(world, now, plan, claim);
     }
+    // One that nobody has protected yet is not ours to demote, and who writes to it is no secondary.
+    let bare = |claim: &&Claim| claim.selected && !claim.is_replicated() && !claim.is_copied();
+    for claim in world.claims.iter().filter(bare).filter(|claim| !claim.users.is_empty()) {
+        let why = Wait::InUse(claim.users.join(", "));
+        if !plan.verdicts.contains_key(claim.name()) {
+            status::claim_progressing(plan, claim.name(), &why.to_string());
+            plan.wait_for(claim.name(), why);
+        }
+    }
+}
+
+/// A claim that is being deleted, or that nothing replicates any more, is let go once nobody uses it. Its volume stays: it is made one that is kept
+/// first.
+pub fn let_go(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, path: Path) {
+    let name = claim.name();
+    let mut waits = |why: Wait| {
+        status::claim_progressing(plan, name, &why.to_string());
+        plan.wait_for(name, why);
+    };
+    if let Some(why) = undo::conflict(world, claim) {
+        return waits(why);
+    }
+    if !claim.users.is_empty() {
+        return waits(Wait::InUse(claim.users.join(", ")));
+    }
+    let held = claim.is_replicated() || claim.is_copied();
+    if !held && !claim.claim.is_owned_by(&world.key()) {
+        let others = claim.claim.metadata.finalizers.clone().unwrap_or_default().join(", ");
+        return waits(Wait::Removing(format!(
+            "PVC {name} is being deleted, and is held by others ({others}): it is made again once it is gone"
+        )));
+    }
+    if let Some(volume) = claim.volume.as_ref().filter(|volume| held && !volume.is_retained()) {
+        let volume = volume.name().to_owned();
+        return plan.act_for(world, now, name, Effect::Retain { claim: name.to_owned(), volume, path });
+    }
+    undo::unprotect(world, now, plan, claim, true);
 }
 
 /// Whether the claim may be demoted: not in use, and for a relocation also being deleted by its user. After a failover the application may
@@ -53,7 +95,7 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim) {
     let Some(replication) = world.replications.get(name) else {
         // Nothing mirrors it: an earlier pass let it go and died before it could say so.
         status::claim_progressing(plan, name, "the claim is being let go");
-        return undo::unprotect(world, now, plan, claim, true);
+        return let_go(world, now, plan, claim, Path::Replicated);
     };
     if let Some(why) = foreign(world, &**replication, "VolumeReplication", name) {
         status::claim_refused(plan, name, &why);
@@ -61,7 +103,7 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim) {
     }
     if replication.is_going() {
         status::claim_progressing(plan, name, "the claim is being let go");
-        return undo::unprotect(world, now, plan, claim, true);
+        return let_go(world, now, plan, claim, Path::Replicated);
     }
     let auto_resync = world.group.action() == Some(&DRAction::Failover);
     let spec = &replication.spec;

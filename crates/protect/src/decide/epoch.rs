@@ -1,7 +1,7 @@
 //! Epochs: every change of role has a number that only grows. The hub gives it, or it is one more than the highest that can be seen. A
 //! lower one than was seen is refused, and one that goes missing lowers nothing.
 
-use crate::decide::{Effect, restore};
+use crate::decide::{Effect, orphan, restore};
 use crate::ledger::Reading;
 use crate::why::Wait;
 use crate::words::{GroupWords as _, Words as _};
@@ -29,7 +29,7 @@ pub fn highest(world: &World) -> i64 {
     let read = answer(world).map_or(0, |reading| reading.epoch);
     let superseded = world.stores.values().filter_map(|state| match state.failed.as_ref()?.why {
         crate::ledger::LedgerError::Superseded(epoch) => Some(epoch),
-        crate::ledger::LedgerError::Failed(_) => None,
+        _ => None,
     });
     superseded.fold(kept.max(read), i64::max)
 }
@@ -102,6 +102,7 @@ pub fn judge(world: &World, _now: Timestamp) -> Judged {
             Judged::Act(Effect::TakeEpoch(highest + 1))
         }
         (None, Some(held)) => Judged::Holds(held),
-        (None, None) => Judged::Act(Effect::TakeEpoch(highest + 1)),
+        // The same group as before, whose object was lost: nobody else was primary since.
+        (None, None) => Judged::Act(Effect::TakeEpoch(orphan::returns(world).unwrap_or(highest + 1))),
     }
 }

@@ -4,7 +4,9 @@ pub mod classify;
 pub mod copied;
 pub mod demote;
 pub mod epoch;
+pub mod images;
 pub mod late;
+pub mod orphan;
 pub mod plan;
 pub mod receive;
 pub mod received;
@@ -29,6 +31,7 @@ use lifeboat_api::replication::ReplicationState;
 use lifeboat_api::volsync::{ReplicationDestinationSpec, ReplicationSourceSpec};
 use lifeboat_engine::Decision;
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What can be done about a group.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -61,6 +64,31 @@ pub enum Effect {
         store: String,
         /// The epoch at which we may.
         epoch: i64,
+    },
+    /// Says in a store that the group was deleted without the order to end protection.
+    MarkOrphan {
+        /// The store.
+        store: String,
+        /// The epoch at which the group was primary.
+        epoch: i64,
+        /// Volumes that it leaves here.
+        volumes: BTreeSet<String>,
+    },
+    /// Keeps a volume, and notes on it which group left it.
+    Orphan {
+        /// The claim.
+        claim: String,
+        /// The volume.
+        volume: String,
+        /// The epoch at which the group was primary.
+        epoch: i64,
+    },
+    /// Takes that note off.
+    Unorphan {
+        /// The claim.
+        claim: String,
+        /// The volume.
+        volume: String,
     },
     /// Puts our finalizer and labels on a claim, and takes off what older controllers used in their place.
     Protect {
@@ -204,6 +232,25 @@ pub enum Effect {
         /// The volume.
         volume: Box<PersistentVolume>,
     },
+    /// Notes on a claim which epoch it is held at, and what it was restored from.
+    Note {
+        /// The claim.
+        claim: String,
+        /// The annotations.
+        notes: BTreeMap<String, String>,
+    },
+    /// Deletes a claim that we made from an image at an earlier epoch, and that nobody uses. Its volume is one that is kept.
+    Discard {
+        /// The claim.
+        claim: String,
+    },
+    /// Keeps the mover from deleting an image that is newer than the one that is restored.
+    SetAside {
+        /// The claim.
+        claim: String,
+        /// The image.
+        image: String,
+    },
 }
 
 /// What is decided about a group.
@@ -213,7 +260,10 @@ pub type GroupDecision = Decision<Effect, Wait, VolumeReplicationGroupStatus>;
 pub fn decide(world: &World, now: Timestamp) -> GroupDecision {
     let group = &world.group;
     if group.is_going() {
-        return remove::remove(world, now);
+        return match orphan::is_unmarked(world) {
+            true => orphan::orphan(world, now),
+            false => remove::remove(world, now),
+        };
     }
     if let Some(why) = unsupported::refused(world) {
         let status = Telling::of(world, now).refused(&why).done();
@@ -221,6 +271,9 @@ pub fn decide(world: &World, now: Timestamp) -> GroupDecision {
     }
     if !group.has_finalizer(finalizers::VRG) {
         return Decision::act([Effect::Adopt]);
+    }
+    if let Some(decision) = orphan::stranded(world, now) {
+        return decision;
     }
     match epoch::judge(world, now) {
         epoch::Judged::Holds(_) => {}
@@ -252,9 +305,9 @@ fn primary(world: &World, now: Timestamp, plan: &mut Plan) -> Option<restore::Ou
         return Some(outcome);
     }
     let mut sorted = Sorted::of(world, plan);
-    undo::leavers(world, now, plan, &mut sorted);
     // Taken once: it reads every claim of the group.
     let wanted = substance(&records::record(world));
+    undo::leavers(world, now, plan, &mut sorted, &wanted);
     records::keep(world, now, plan, &sorted, &wanted);
     replicated::primary(world, now, plan, &sorted.replicated, &wanted);
     copied::primary(world, now, plan, &sorted.copied);

@@ -4,8 +4,8 @@
 use crate::decide::copied::{key, mover_config};
 use crate::decide::plan::{Path, Plan, Said};
 use crate::decide::replicated::foreign;
-use crate::decide::{Effect, undo};
-use crate::restored::carried_over;
+use crate::decide::{Effect, classify, demote, undo};
+use crate::restored::{carried_over, is_ours};
 use crate::settings::DestinationCopy;
 use crate::why::Wait;
 use crate::words::{
@@ -13,7 +13,7 @@ use crate::words::{
 };
 use crate::world::World;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpec};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec};
 use kube::api::ObjectMeta;
 use lifeboat_api::annotations;
 use lifeboat_api::conditions::vrg as words;
@@ -22,6 +22,7 @@ use lifeboat_api::volsync::{
     CopyMethod, DestinationVolumeOptions, ReplicationDestination, ReplicationDestinationSpec,
     RsyncTlsDestination,
 };
+use lifeboat_engine::ObjectKey;
 
 /// The claims that the hub wants received, by name.
 pub fn wished(world: &World) -> Vec<&ProtectedPvc> {
@@ -41,7 +42,7 @@ pub(super) fn name_of(claim: &ProtectedPvc) -> &str {
 
 /// The service that a receiver is reached by.
 pub fn service(name: &str) -> String {
-    format!("volsync-rsync-tls-dst-{name}")
+    lifeboat_api::volsync::service_name(name)
 }
 
 pub(super) fn is_direct(receiver: &ReplicationDestination) -> bool {
@@ -65,7 +66,7 @@ pub fn secondary(world: &World, now: Timestamp, plan: &mut Plan) {
         } else if world.sources.get(name).is_some_and(|source| source.is_owned_by(&world.key())) {
             stop_sending(world, now, plan, name);
         } else if claim.claim.is_going() {
-            undo::unprotect(world, now, plan, claim, true);
+            demote::let_go(world, now, plan, claim, Path::Copied);
         }
     }
     for wish in wished(world) {
@@ -114,7 +115,8 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, wish: &ProtectedPvc) {
         }
         return stop_sending(world, now, plan, name);
     }
-    let direct = world.config.destination_copy == DestinationCopy::Direct;
+    let unread = world.config.unread && world.destinations.get(name).is_some_and(|one| is_direct(one));
+    let direct = unread || world.config.destination_copy == DestinationCopy::Direct;
     if direct && !landing(world, now, plan, wish) {
         return;
     }
@@ -127,7 +129,11 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, wish: &ProtectedPvc) {
             return failed(plan, Wait::Removing(format!("an earlier receiver of {name} is being deleted")));
         }
     }
-    let spec = spec(world, wish, direct, false);
+    let class = match snapshot_class(world, wish) {
+        Ok(class) => class,
+        Err(why) => return failed(plan, why),
+    };
+    let spec = spec(world, wish, direct, class);
     let rolls_back = receiver.is_some_and(|receiver| receiver.note(annotations::ROLL_BACK_TO).is_some());
     if receiver.is_none_or(|receiver| !matches(&receiver.spec, &spec)) || rolls_back {
         let effect = Effect::Receive { claim: name.to_owned(), spec: Box::new(spec), roll_back_to: None };
@@ -146,8 +152,27 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, wish: &ProtectedPvc) {
     prune(world, now, plan, name, receiver);
     plan.verdict(name).say(
         words::TYPE_REPLICATION_DESTINATION_SETUP,
-        Said::yes(words::REASON_DESTINATION_INITIALIZED, set_up(world)),
+        Said::yes(
+            words::REASON_DESTINATION_INITIALIZED,
+            format!("{}{}", set_up(world), left_behind(world, name)),
+        ),
     );
+}
+
+/// Volumes that the claim had here before. Each may be somebody's last copy, so that only a person deletes them.
+fn left_behind(world: &World, name: &str) -> String {
+    let key = ObjectKey::new(world.group.space(), name);
+    let of_claim = |volume: &&std::sync::Arc<PersistentVolume>| {
+        volume.claim_key().as_ref() == Some(&key) && volume.phase() == "Released" && is_ours(volume)
+    };
+    let names: Vec<&str> = world.volumes.values().filter(of_claim).map(|volume| volume.name()).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; PVs of earlier times are kept here, and nothing uses them (delete them when their data is not wanted): {}",
+            names.join(", ")
+        ),
+    }
 }
 
 /// That a receiver is set up, and what its cluster lacks for a sender of another to find it by name.
@@ -190,7 +215,9 @@ fn landing(world: &World, now: Timestamp, plan: &mut Plan, wish: &ProtectedPvc) 
     let Some(claim) = world.claim(name) else {
         // Somebody else's leftover stays; a new volume is made beside it.
         let left = world.volume_for(name).filter(|volume| !volume.claim_uid().is_empty());
-        if let Some(volume) = left.filter(|volume| crate::restored::is_ours(volume)) {
+        // What an orphaned group left is somebody's data until they say otherwise.
+        let left = left.filter(|volume| volume.note(annotations::ORPHANED_FROM).is_none());
+        if let Some(volume) = left.filter(|volume| is_ours(volume)) {
             let volume = volume.name().to_owned();
             plan.act_for(world, now, name, Effect::Unclaim { claim: name.to_owned(), volume });
             return false;
@@ -243,19 +270,24 @@ fn access_modes(wish: &ProtectedPvc) -> Vec<String> {
     }
 }
 
-fn spec(world: &World, wish: &ProtectedPvc, direct: bool, paused: bool) -> ReplicationDestinationSpec {
+/// The snapshot class for images of what is received, chosen as for what is sent.
+fn snapshot_class(world: &World, wish: &ProtectedPvc) -> Result<Option<String>, Wait> {
+    let class = wish.storage_class_name.as_ref().and_then(|class| world.classes.get(class));
+    let peers = world.group.spec.async_.as_ref().is_some_and(|mode| !mode.peer_classes.is_empty());
+    class.map_or(Ok(None), |class| classify::snapshot_class(world, class, peers))
+}
+
+fn spec(
+    world: &World,
+    wish: &ProtectedPvc,
+    direct: bool,
+    snapshots: Option<String>,
+) -> ReplicationDestinationSpec {
     let name = name_of(wish);
     let requests = wish.resources.as_ref().and_then(|resources| resources.requests.as_ref());
-    let provisioner = wish.storage_class_name.as_ref().and_then(|class| world.classes.get(class));
-    let snapshots = provisioner.and_then(|class| {
-        let fits = |candidate: &&std::sync::Arc<lifeboat_api::snapshot::VolumeSnapshotClass>| {
-            candidate.spec.driver == class.provisioner
-        };
-        world.snapshot_classes.iter().find(fits).map(|class| class.name().to_owned())
-    });
     ReplicationDestinationSpec {
         trigger: None,
-        paused,
+        paused: false,
         rsync_tls: Some(RsyncTlsDestination {
             volume: DestinationVolumeOptions {
                 copy_method: Some(CopyMethod::Snapshot),

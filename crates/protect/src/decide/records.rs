@@ -2,23 +2,36 @@
 //! because it was released, never because it was not looked at.
 
 use crate::decide::plan::{Path, Plan, Said};
-use crate::decide::{Effect, Sorted, epoch, restore};
+use crate::decide::{Effect, Sorted, epoch, restore, undo};
 use crate::ledger::{LedgerError, Record, Tried, digest, shape, substance};
+use crate::restored;
 use crate::why::Wait;
 use crate::words::{ClaimWords as _, Words as _, storage};
 use crate::world::{Claim, World};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use lifeboat_api::annotations;
 use lifeboat_api::conditions::vrg as words;
 use lifeboat_api::ramen::VolumeReplicationGroupStatus;
 
+/// How often it is looked whether stores still have what they were given: a bucket may be emptied, or let its objects expire.
+pub const CHECK_AGAIN: SignedDuration = SignedDuration::from_mins(10);
+
 /// Whether a claim belongs into the record: protected by us, or restored and on its way there.
 fn is_recorded(claim: &Claim) -> bool {
     let marked = claim.claim.note(annotations::VR_PROTECTED).is_some() && claim.is_replicated();
+    let restored =
+        claim.claim.note(annotations::RESTORE).is_some() && !restored::is_of_an_image(&claim.claim);
     // What a mover copies is made anew from its copy: the volume here means nothing to the peer.
-    !claim.is_copied() && (marked || claim.claim.note(annotations::RESTORE).is_some())
+    !claim.is_copied() && (marked || restored)
+}
+
+/// Whether what is recorded of a claim stays, though nothing of it is recorded now. What a mover has copied is restored from its copy, so that a record
+/// from before would only be in the way.
+fn is_member(world: &World, claim: &Claim) -> bool {
+    let source = world.sources.get(claim.name()).and_then(|source| source.status.as_ref());
+    !claim.is_copied() || source.is_none_or(|status| status.last_sync_time.is_none())
 }
 
 /// A claim whose size is on its way up is recorded at the size that its volume has: one that asks for more would find no volume.
@@ -43,8 +56,11 @@ pub fn record(world: &World) -> Record {
         ..Record::default()
     };
     record.group.metadata.managed_fields = None;
-    record.members = world.claims.iter().map(|claim| claim.name().to_owned()).collect();
-    for claim in world.claims.iter().filter(|claim| is_recorded(claim)) {
+    // One that leaves is out of the record before its volume may go.
+    let stays = |claim: &&Claim| !undo::is_leaving(world, claim);
+    let members = world.claims.iter().filter(stays).filter(|claim| is_member(world, claim));
+    record.members = members.map(|claim| claim.name().to_owned()).collect();
+    for claim in world.claims.iter().filter(stays).filter(|claim| is_recorded(claim)) {
         let Some(volume) = &claim.volume else { continue };
         record.volumes.push(bare_volume(volume));
         let mut claim = settled(&claim.claim, volume);
@@ -87,12 +103,15 @@ fn standing(world: &World, name: &str, substance: &str) -> Standing {
     }
     let state = world.stores.get(name).cloned().unwrap_or_default();
     match (&state.kept, &state.failed) {
+        // What it had is gone, whatever it said before.
+        (_, Some(Tried { why: LedgerError::Gone(why), .. })) => Standing::Failed(why.clone()),
         (Some((kept, _)), _) if kept == substance => Standing::Has,
         (_, Some(failed)) if is_past(world, failed) => Standing::Writing,
         (_, Some(failed)) => match &failed.why {
             LedgerError::Superseded(epoch) => Standing::Superseded(*epoch),
+            taken @ LedgerError::Taken { .. } => Standing::Failed(taken.to_string()),
             // A failure with an older substance still says that the store does not work.
-            LedgerError::Failed(why) => Standing::Failed(why.clone()),
+            LedgerError::Failed(why) | LedgerError::Gone(why) => Standing::Failed(why.clone()),
         },
         _ => Standing::Writing,
     }
@@ -101,7 +120,12 @@ fn standing(world: &World, name: &str, substance: &str) -> Standing {
 /// Whether a store refused what was written at an earlier epoch than we are primary at now: that says nothing about now.
 fn is_past(world: &World, failed: &Tried) -> bool {
     let ours = epoch::primary_epoch(world);
-    matches!(failed.why, LedgerError::Superseded(theirs) if ours >= Some(theirs))
+    match failed.why {
+        LedgerError::Superseded(theirs) => ours >= Some(theirs),
+        // Our own epoch is not over because somebody else has it: asking again at once would ask for ever.
+        LedgerError::Taken { epoch, .. } => ours > Some(epoch),
+        LedgerError::Failed(_) | LedgerError::Gone(_) => false,
+    }
 }
 
 /// Whether every store was tried with this substance, so that a replication may begin: recorded first, as far as stores let us.
@@ -117,6 +141,26 @@ pub fn tried(world: &World, substance: &str) -> bool {
     })
 }
 
+/// Why a claim that leaves is not let go yet: a store may still name its volume.
+pub fn still_names(world: &World, claim: &str, substance: &str) -> Option<Wait> {
+    let how = format!("to leave it there, name the store in the annotation {}", annotations::ABANDON_STORES);
+    let standings = standings(world, substance).into_iter();
+    let mut open =
+        standings.filter(|(name, standing)| *standing != Standing::Has && !is_abandoned(world, name));
+    open.next().map(|(name, standing)| match standing {
+        Standing::Failed(why) | Standing::Unknown(why) => Wait::StoreFailed(format!(
+            "PVC {claim} is let go once store {name} has no record of it: {why}; {how}"
+        )),
+        _ => Wait::WritingStore(format!("PVC {claim} is taken out of the record in store {name}")),
+    })
+}
+
+/// Whether the user gave up what a store has of the group.
+pub fn is_abandoned(world: &World, name: &str) -> bool {
+    let abandoned = world.group.note(annotations::ABANDON_STORES).unwrap_or_default();
+    abandoned.split(',').map(str::trim).any(|one| one == name || one == "*")
+}
+
 fn due(world: &World, name: &str, now: Timestamp) -> bool {
     let may = |failed: &Tried| failed.retry_at <= now || is_past(world, failed);
     let state = world.stores.get(name);
@@ -128,7 +172,7 @@ fn due(world: &World, name: &str, now: Timestamp) -> bool {
 pub fn keep(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>, wanted: &str) {
     let mut probe = Plan::default();
     let on_the_way = sorted.replicated.iter().any(|(claim, way)| {
-        claim.claim.is_bound() && !crate::decide::undo::protect(world, now, &mut probe, claim, way.path)
+        claim.claim.is_bound() && !undo::protect(world, now, &mut probe, claim, way.path)
     });
     if on_the_way && !probe.effects.is_empty() {
         return;
@@ -138,9 +182,15 @@ pub fn keep(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>,
         return;
     }
     let standings = standings(world, wanted);
-    let needed = standings.iter().any(|(name, standing)| {
-        matches!(standing, Standing::Writing | Standing::Failed(_)) && due(world, name, now)
-    });
+    let checks = standings.iter().filter(|(_, standing)| *standing == Standing::Has);
+    let checks =
+        checks.filter_map(|(name, _)| world.stores.get(name)?.checked?.checked_add(CHECK_AGAIN).ok());
+    let check = checks.min();
+    let needed = check.is_some_and(|check| check <= now)
+        || standings.iter().any(|(name, standing)| {
+            matches!(standing, Standing::Writing | Standing::Failed(_)) && due(world, name, now)
+        });
+    check.filter(|check| *check > now).into_iter().for_each(|check| plan.look_at(check));
     if needed && !world.stores.values().any(|state| state.busy.is_some()) {
         // All that work are written together, so that one that lagged behind learns what was removed meanwhile.
         let usable = |(name, standing): &(String, Standing)| {

@@ -2,6 +2,7 @@
 //! depends on whether the group's wishes hold together, or on classes, or for ever on a store.
 
 use crate::decide::plan::Plan;
+use crate::decide::records::is_abandoned;
 use crate::decide::replicated::{Word, word};
 use crate::decide::{Effect, GroupDecision, demote, epoch, undo, waiting};
 use crate::status::Telling;
@@ -20,7 +21,9 @@ pub fn remove(world: &World, now: Timestamp) -> GroupDecision {
     }
     let mut plan = Plan::default();
     for claim in &world.claims {
-        if claim.claim.is_owned_by(&world.key()) {
+        // One that an older controller made the group's own would be deleted with it.
+        let owned = claim.claim.owner().is_none() && undo::is_owned(claim);
+        if owned || claim.claim.is_owned_by(&world.key()) {
             let_go(world, now, &mut plan, claim);
         }
     }
@@ -113,9 +116,7 @@ fn records(world: &World, now: Timestamp, plan: &mut Plan) {
     if !world.group.wants_primary() || epoch::superseded(world).is_some() {
         return;
     }
-    let abandoned = world.group.note(annotations::ABANDON_STORES).unwrap_or_default();
-    let is_abandoned = |name: &str| abandoned.split(',').map(str::trim).any(|one| one == name || one == "*");
-    for name in world.store_names().into_iter().filter(|name| !is_abandoned(name)) {
+    for name in world.store_names().into_iter().filter(|name| !is_abandoned(world, name)) {
         let state = world.stores.get(&name).cloned().unwrap_or_default();
         let how =
             format!("to leave them there, name the store in the annotation {}", annotations::ABANDON_STORES);

@@ -1,8 +1,8 @@
 //! A group that becomes primary gets back what the peer recorded and what movers received. That nothing was found is no success: it is
 //! accepted for an application that never ran, and for nobody else.
 
-use crate::decide::plan::{Plan, Said};
-use crate::decide::{Effect, epoch, receive, received};
+use crate::decide::plan::{Path, Plan, Said};
+use crate::decide::{Effect, demote, epoch, orphan, receive, received};
 use crate::ledger::{Reading, Record, Seen};
 use crate::restored;
 use crate::why::Wait;
@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use lifeboat_api::annotations;
 use lifeboat_api::conditions::vrg as words;
+use lifeboat_api::ramen::DRAction;
 use lifeboat_engine::ObjectKey;
 use lifeboat_engine::conditions::find;
 use std::collections::BTreeMap;
@@ -53,18 +54,29 @@ pub fn was_done(world: &World) -> Option<Said> {
 
 /// Brings back what is missing.
 pub fn restore(world: &World, now: Timestamp, plan: &mut Plan) -> Outcome {
-    if world.group.in_final_sync() {
-        return Outcome::Done(Said::yes(
-            words::REASON_RESTORED,
-            "nothing is restored while the last copy is made",
-        ));
-    }
     if let Some(said) = was_done(world) {
         return Outcome::Done(said);
     }
+    if world.group.in_final_sync() {
+        // A last copy of what was never restored would be a copy of something else.
+        let why = Wait::Restoring(
+            "a final sync is asked for, and the PVCs of the group were not restored here yet: nothing is sent. Take the request back, so that they are restored"
+                .to_owned(),
+        );
+        let said = Said::no(words::REASON_PROGRESSING, why.to_string());
+        plan.wait(why);
+        return Outcome::Open(said);
+    }
     let before = plan.waits.len();
-    let received = received::claims_from_images(world, now, plan);
-    let recorded = from_stores(world, now, plan);
+    let (received, recorded) = match orphan::claims_from_volumes(world, now, plan) {
+        Some(left)
+            if orphan::tells_all(world, left) || plan.waits.len() > before || !plan.effects.is_empty() =>
+        {
+            (left, Some(0))
+        }
+        Some(left) => (left, from_stores(world, now, plan)),
+        None => (received::claims_from_images(world, now, plan), from_stores(world, now, plan)),
+    };
     if plan.waits.len() > before || !plan.effects.is_empty() || recorded.is_none() {
         let why = plan.waits.iter().skip(before).map(|(why, _)| why).max_by_key(|why| why.weight());
         let message =
@@ -161,31 +173,43 @@ pub fn judged<'a>(world: &World, reading: &'a Reading) -> Result<Option<&'a Reco
 
 /// Makes the volumes and claims of a record that are not there; all of them must be, and be the right ones.
 fn members(world: &World, now: Timestamp, plan: &mut Plan, record: &Record) -> Option<usize> {
-    let mut by_claim: BTreeMap<ObjectKey, &PersistentVolume> = BTreeMap::new();
+    let mut by_claim: BTreeMap<ObjectKey, Vec<&PersistentVolume>> = BTreeMap::new();
     for volume in &record.volumes {
         let Some(key) = volume.claim_key() else { continue };
-        let name = key.name.clone();
-        if by_claim.insert(key.clone(), volume).is_some() {
-            let why = format!(
-                "two recorded volumes are for the claim {key}: clusters have written over each other"
-            );
-            plan.wait_for(&name, Wait::CannotRestore(why));
-            return None;
-        }
+        by_claim.entry(key).or_default().push(volume);
     }
     let mut complete = true;
-    // A record from a time when its storage replicated the claim; what was copied since is newer, and the only data that is here.
-    let copied = |claim: &&PersistentVolumeClaim| receive::is_named(world, claim.name());
+    // A record from a time when its storage replicated the claim, or one that an earlier version left of a claim that was made from an image: what was
+    // copied since is newer, and the only data that is here.
+    let copied = |claim: &&PersistentVolumeClaim| {
+        receive::is_named(world, claim.name()) || restored::is_of_an_image(claim)
+    };
+    for claim in record.claims.iter().filter(copied) {
+        let name = claim.name();
+        let nowhere = !receive::is_named(world, name) && world.claim(name).is_none();
+        if nowhere && world.group.action().is_some() {
+            complete = false;
+            let why = format!(
+                "PVC {name} was copied by a mover, and volSync.rdSpec does not name it: name it, so that it is restored from what was received"
+            );
+            plan.wait_for(name, Wait::CannotRestore(why));
+        }
+    }
     let recorded = || record.claims.iter().filter(|claim| !copied(claim));
     for claim in recorded() {
         let name = claim.name();
         let key = ObjectKey::new(world.group.space(), name);
-        let step = match by_claim.get(&key) {
+        if let Some(there) = world.claim(name).filter(|there| there.claim.is_going()) {
+            complete = false;
+            demote::let_go(world, now, plan, there, Path::Replicated);
+            continue;
+        }
+        let step = match volume_of(claim, by_claim.get(&key).map_or(&[][..], Vec::as_slice)) {
             _ if claim.space() != world.group.space() => {
                 Err(Wait::CannotRestore(format!("the recorded claim {name} is of another namespace")))
             }
-            None => Err(Wait::CannotRestore(format!("the record has no volume for the claim {name}"))),
-            Some(volume) => pair(world, claim, volume),
+            Err(why) => Err(why),
+            Ok(volume) => pair(world, claim, volume),
         };
         match step {
             Ok(None) => {}
@@ -200,6 +224,28 @@ fn members(world: &World, now: Timestamp, plan: &mut Plan, record: &Record) -> O
         }
     }
     complete.then(|| recorded().count())
+}
+
+/// The volume that a recorded claim is bound to, of those that are recorded for its name.
+fn volume_of<'a>(
+    claim: &PersistentVolumeClaim,
+    recorded: &[&'a PersistentVolume],
+) -> Result<&'a PersistentVolume, Wait> {
+    let name = claim.name();
+    match recorded {
+        [] => Err(Wait::CannotRestore(format!("the record has no volume for the claim {name}"))),
+        [one] => Ok(one),
+        several => {
+            let own = several.iter().find(|volume| claim.volume_name() == Some(volume.name()));
+            own.copied().ok_or_else(|| {
+                let names: Vec<&str> = several.iter().map(|volume| volume.name()).collect();
+                Wait::CannotRestore(format!(
+                    "PVs {} are recorded for PVC {name}, which names none of them: remove the records of those that are not its own from the stores",
+                    names.join(", ")
+                ))
+            })
+        }
+    }
 }
 
 /// The next step for one claim and its volume.
@@ -219,7 +265,7 @@ fn pair(
         }
         Some(has) => {
             // Under its own handle it is the very volume that was recorded, for this cluster recorded it.
-            if !same_storage(has, &wanted) && !same_storage(has, volume) {
+            if !same_storage(has, &wanted) && !same_storage(has, volume) && !is_own(world, has, volume) {
                 return Err(Wait::CannotRestore(format!(
                     "there is a volume {} with other storage than the recorded one: it is left alone",
                     has.name()
@@ -228,7 +274,8 @@ fn pair(
             let uid = has.claim_uid();
             let bound_to_other = !uid.is_empty() && there.is_none_or(|there| there.claim.uid() != uid);
             if bound_to_other {
-                if !restored::is_ours(has) {
+                // One that its user keeps anyway has no mark of ours but that it is recorded.
+                if !restored::is_ours(has) && has.note(annotations::VR_ARCHIVED).is_none() {
                     return Err(Wait::CannotRestore(format!(
                         "the volume {} was released by a claim that is gone, and it is not one that a group kept: it is left alone",
                         has.name()
@@ -246,14 +293,21 @@ fn pair(
     }
     match there {
         None => Ok(Some(Effect::MakeClaim { claim: Box::new(restored::claim(claim)) })),
-        Some(there) if there.claim.is_going() => {
-            Err(Wait::CannotRestore(format!("an earlier claim {name} is still being deleted")))
-        }
         Some(there) if there.claim.volume_name() == Some(wanted.name()) => Ok(None),
         Some(_) => Err(Wait::CannotRestore(format!(
             "there is a claim {name} with another volume than the recorded one: it is left alone"
         ))),
     }
+}
+
+/// Whether a volume of this cluster is the one that a peer's record is about, though the peer never learned what it is called here: whoever changes
+/// their mind at once comes home before the peer has. A failover takes it, for it may lose what only the peer has.
+fn is_own(world: &World, has: &PersistentVolume, recorded: &PersistentVolume) -> bool {
+    world.group.action() == Some(&DRAction::Failover)
+        && recorded.note(annotations::DESTINATION_VOLUME_HANDLE).is_none()
+        && has.claim_key() == recorded.claim_key()
+        && has.handle().map(|(driver, _)| driver) == recorded.handle().map(|(driver, _)| driver)
+        && (restored::is_ours(has) || has.note(annotations::VR_ARCHIVED).is_some())
 }
 
 /// A volume that is on the disks of one node is tied to the node that has it here: pods anywhere else could not use it.

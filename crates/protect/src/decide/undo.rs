@@ -2,7 +2,7 @@
 //! changed it, then annotations, labels and the finalizer, in one write.
 
 use crate::decide::plan::{Path, Plan};
-use crate::decide::{Effect, Sorted};
+use crate::decide::{Effect, Sorted, epoch, records, restore};
 use crate::why::Wait;
 use crate::words::{GroupWords as _, OwnedWords as _, VolumeWords as _, Words as _};
 use crate::world::{Claim, World};
@@ -27,13 +27,32 @@ pub fn is_leaving(world: &World, claim: &Claim) -> bool {
     let group = &world.group;
     let out = !claim.selected || claim.claim.is_going();
     let ours = claim.claim.is_owned_by(&world.key());
-    out && ours && claim.rivals.is_empty() && !group.in_final_sync() && !world.config.keep_deselected
+    // One that goes with its namespace was given up by nobody. The group goes too, and keeps the volume.
+    let swept = claim.claim.is_going() && world.namespace_is_deleting;
+    // One that is deleted and still mounted is still written to. And whose role was taken demotes its claims, it does not end them.
+    let used = claim.claim.is_going() && !claim.users.is_empty();
+    let superseded = epoch::superseded(world).is_some();
+    let kept = group.in_final_sync() || world.config.keep_deselected || swept || used || superseded;
+    out && ours && claim.rivals.is_empty() && !kept
 }
 
 /// Ends the protection of claims that leave; those that leave unprotected are nobody's business.
-pub fn leavers<'a>(world: &'a World, now: Timestamp, plan: &mut Plan, sorted: &mut Sorted<'a>) {
+pub fn leavers<'a>(world: &'a World, now: Timestamp, plan: &mut Plan, sorted: &mut Sorted<'a>, wanted: &str) {
     for claim in world.claims.iter().filter(|claim| is_leaving(world, claim)) {
-        unprotect(world, now, plan, claim, false);
+        let mut step = Plan::default();
+        unprotect(world, now, &mut step, claim, false);
+        let lets_go = |effect: &Effect| matches!(effect, Effect::Unretain { .. } | Effect::Unprotect { .. });
+        // A record that names a volume that is gone would stop a failover.
+        if claim.is_replicated()
+            && step.effects.iter().any(lets_go)
+            && let Some(why) = records::still_names(world, claim.name(), wanted)
+        {
+            plan.wait_for(claim.name(), why);
+            continue;
+        }
+        plan.effects.extend(step.effects);
+        plan.waits.extend(step.waits);
+        step.until.into_iter().for_each(|until| plan.look_at(until));
     }
     // A claim that was being deleted before it was protected is skipped.
     let unprotected = |claim: &Claim| claim.claim.is_going() && !claim.is_replicated() && !claim.is_copied();
@@ -70,7 +89,7 @@ pub fn unprotect(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, 
             }
         }
     }
-    if claim.claim.is_owned_by(&key) || claim.is_replicated() || claim.is_copied() {
+    if claim.claim.is_owned_by(&key) || claim.is_replicated() || claim.is_copied() || is_owned(claim) {
         act(Effect::Unprotect { claim: name.to_owned() });
     }
 }
@@ -104,6 +123,13 @@ pub fn protect(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, pa
         plan.act_for(world, now, name, Effect::Retain { claim: name.to_owned(), volume, path });
         return false;
     }
+    // By this note the group knows what it had, so it stays until the status says that all is back.
+    let back = world.group.wants_secondary() || restore::was_done(world).is_some();
+    if back && volume.note(annotations::ORPHANED_FROM).is_some() {
+        let volume = volume.name().to_owned();
+        plan.act_for(world, now, name, Effect::Unorphan { claim: name.to_owned(), volume });
+        return false;
+    }
     if path != Path::Copied
         && !claim.claim.is_going()
         && claim.claim.note(annotations::VR_PROTECTED) != Some(annotations::VR_PROTECTED_VALUE)
@@ -116,9 +142,13 @@ pub fn protect(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, pa
 
 /// Whether older controllers own the claim, or keep it from being deleted in their way.
 fn carries_old_ways(claim: &Claim) -> bool {
-    let owners = claim.claim.metadata.owner_references.iter().flatten();
-    let mut kinds = owners.map(|owner| owner.kind.as_str());
-    kinds.any(|kind| OLD_OWNERS.contains(&kind)) || claim.claim.note(annotations::OCM_DO_NOT_DELETE).is_some()
+    is_owned(claim) || claim.claim.note(annotations::OCM_DO_NOT_DELETE).is_some()
+}
+
+/// Whether older controllers own the claim: it would go with them.
+pub fn is_owned(claim: &Claim) -> bool {
+    let mut owners = claim.claim.metadata.owner_references.iter().flatten();
+    owners.any(|owner| OLD_OWNERS.contains(&owner.kind.as_str()))
 }
 
 /// Kinds that older controllers made owners of claims, which would take the claim with them.

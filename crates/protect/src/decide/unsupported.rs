@@ -50,6 +50,13 @@ pub fn refused(world: &World) -> Option<Wait> {
 /// What is asked for and not served, though the rest is.
 pub fn shortfalls(world: &World, plan: &mut Plan) {
     let spec = &world.group.spec;
+    if let Some(problem) = &world.config.problem {
+        let counts = match world.config.unread {
+            true => "no PVC is let go and no receiver is changed until it can be read",
+            false => "what it said before still counts",
+        };
+        plan.wait(Wait::Configuration(format!("{problem}: {counts}")));
+    }
     if spec.static_ip_translation_spec.is_some() {
         plan.wait(Wait::Unsupported("static addresses are not rewritten".to_owned()));
     }

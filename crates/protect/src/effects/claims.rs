@@ -4,13 +4,15 @@ use super::stale;
 use crate::decide::plan::Path;
 use crate::decide::records::volume_mark;
 use crate::decide::undo::OLD_OWNERS;
+use crate::restored::is_of_an_image;
 use crate::view::Groups;
-use crate::words::{OwnedWords as _, VolumeWords as _, Words as _, owner_labels};
+use crate::words::{ClaimWords as _, OwnedWords as _, VolumeWords as _, Words as _, owner_labels};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use kube::api::Patch;
 use lifeboat_api::{annotations, finalizers, labels};
 use lifeboat_engine::{EffectError, ObjectKey};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The mark on a volume whose policy we changed.
@@ -133,6 +135,11 @@ impl Groups {
         if volume.note(marker(path)).is_none() {
             return Ok(());
         }
+        // A claim that goes with its namespace was not given up by anybody: its volume is the data.
+        let space = ObjectKey::cluster_wide(group.namespace.clone());
+        if self.watched.namespaces.read(&space).await?.is_none_or(|space| space.is_going()) {
+            return Err(stale(format!("the namespace {space} is being deleted")));
+        }
         if volume.claim_uid() != claim.uid() {
             return Err(stale(format!(
                 "the volume {} is not bound to {} any more",
@@ -141,10 +148,60 @@ impl Groups {
             )));
         }
         let patch = json!({
-            "annotations": { marker(path): null, annotations::VR_ARCHIVED: null },
+            "annotations": { marker(path): null, annotations::VR_ARCHIVED: null, annotations::HELD_AT_EPOCH: null },
             "spec": { "persistentVolumeReclaimPolicy": "Delete" },
         });
         self.patch_volume(&volume, patch).await
+    }
+
+    /// The volume is kept, and says which group left it and at which epoch, in one write.
+    pub(super) async fn orphan(
+        &self,
+        group: &ObjectKey,
+        claim: &str,
+        volume: &str,
+        epoch: i64,
+    ) -> Result<(), EffectError> {
+        let (claim, volume) = (self.claim(group, claim)?, self.volume(volume)?);
+        if volume.claim_uid() != claim.uid() {
+            return Err(stale(format!(
+                "the volume {} is not bound to {} any more",
+                volume.name(),
+                claim.name()
+            )));
+        }
+        let mut notes = json!({
+            annotations::ORPHANED_FROM: group.to_string(),
+            annotations::EPOCH: epoch.to_string(),
+        });
+        if !volume.is_retained() {
+            let copied = claim.has_finalizer(finalizers::PVC_VOLSYNC);
+            let path = if copied { Path::Copied } else { Path::Replicated };
+            notes[marker(path)] = json!(annotations::RETAINED_VALUE);
+        }
+        let patch = json!({
+            "annotations": notes,
+            "spec": { "persistentVolumeReclaimPolicy": "Retain" },
+        });
+        self.patch_volume(&volume, patch).await
+    }
+
+    pub(super) async fn unorphan(
+        &self,
+        group: &ObjectKey,
+        claim: &str,
+        volume: &str,
+    ) -> Result<(), EffectError> {
+        let (claim, volume) = (self.claim(group, claim)?, self.volume(volume)?);
+        if volume.claim_uid() != claim.uid() {
+            return Err(stale(format!(
+                "the volume {} is not bound to {} any more",
+                volume.name(),
+                claim.name()
+            )));
+        }
+        let notes = json!({ annotations::ORPHANED_FROM: null, annotations::EPOCH: null });
+        self.patch_volume(&volume, json!({ "annotations": notes })).await
     }
 
     pub(super) async fn mark(&self, group: &ObjectKey, name: &str) -> Result<(), EffectError> {
@@ -184,6 +241,44 @@ impl Groups {
         self.patch_claim(&claim, |metadata| metadata["annotations"] = note).await.map(drop)
     }
 
+    pub(super) async fn note_claim(
+        &self,
+        group: &ObjectKey,
+        name: &str,
+        notes: &BTreeMap<String, String>,
+    ) -> Result<(), EffectError> {
+        let claim = self.claim(group, name)?;
+        // The volume outlives the claim, and tells then what it holds.
+        if let Some(volume) = claim.volume_name() {
+            let volume = self.volume(volume)?;
+            if volume.claim_uid() == claim.uid() {
+                self.patch_volume(&volume, json!({ "annotations": notes })).await?;
+            }
+        }
+        self.patch_claim(&claim, |metadata| metadata["annotations"] = json!(notes)).await.map(drop)
+    }
+
+    /// Deletes a claim that was made from an image, where nobody uses it and its volume is kept.
+    pub(super) async fn discard(&self, group: &ObjectKey, name: &str) -> Result<(), EffectError> {
+        self.still_unused(group, name).await?;
+        let key = ObjectKey::new(group.namespace.clone(), name);
+        let Some(claim) = self.watched.claims.read(&key).await? else { return Ok(()) };
+        let volume = claim.volume_name().map(ObjectKey::cluster_wide);
+        let kept = match &volume {
+            Some(volume) => {
+                self.watched.volumes.read(volume).await?.is_none_or(|volume| volume.is_retained())
+            }
+            None => true,
+        };
+        if !kept || !is_of_an_image(&claim) || claim.owner().is_some_and(|owner| owner != *group) {
+            return Err(stale(format!("the claim {name} is not one to delete any more")));
+        }
+        match claim.is_going() {
+            true => Ok(()),
+            false => self.watched.claims.delete(&claim).await,
+        }
+    }
+
     /// Annotations, labels and finalizers that are ours, in one write: what is half undone does not exist.
     pub(super) async fn unprotect(&self, group: &ObjectKey, name: &str) -> Result<(), EffectError> {
         let key = ObjectKey::new(group.namespace.clone(), name);
@@ -194,9 +289,15 @@ impl Groups {
         let mut names: Vec<String> = claim.metadata.finalizers.clone().unwrap_or_default();
         names.retain(|name| name != finalizers::PVC_VR && name != finalizers::PVC_VOLSYNC);
         let held = claim.note(annotations::USE_COPY_TRIGGER) == Some(annotations::STOPPED_BY_RAMEN);
+        let owners: Vec<_> = claim.metadata.owner_references.iter().flatten().collect();
+        let kept: Vec<_> = owners.iter().filter(|owner| !OLD_OWNERS.contains(&owner.kind.as_str())).collect();
+        let (lighter, owners) = (kept.len() < owners.len(), json!(kept));
         let left = self
             .patch_claim(&claim, |metadata| {
                 metadata["finalizers"] = json!(names);
+                if lighter {
+                    metadata["ownerReferences"] = owners;
+                }
                 metadata["labels"] = json!({
                     labels::OWNER_NAME: null,
                     labels::OWNER_NAMESPACE_NAME: null,
@@ -207,6 +308,7 @@ impl Groups {
                     annotations::VR_PROTECTED: null,
                     annotations::VR_ARCHIVED: null,
                     annotations::RESTORE: null,
+                    annotations::HELD_AT_EPOCH: null,
                 });
                 if held {
                     notes[annotations::USE_COPY_TRIGGER] = Value::Null;

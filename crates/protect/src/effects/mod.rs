@@ -16,9 +16,10 @@ use crate::world::World;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::Patch;
-use lifeboat_api::conditions::vrg::events;
+use lifeboat_api::conditions::vrg::{REASON_PROGRESSING, TYPE_CLUSTER_DATA_READY, events};
 use lifeboat_api::finalizers;
 use lifeboat_api::ramen::{VolumeReplicationGroup, VolumeReplicationGroupStatus, VrgState};
+use lifeboat_engine::conditions::{Conditions, Holds};
 use lifeboat_engine::{Class, Controller, EffectError, Level, ObjectKey, Trouble, difference, variant};
 use serde_json::json;
 use std::sync::Arc;
@@ -62,10 +63,20 @@ impl Groups {
     async fn note_epoch(&self, key: &ObjectKey, seen: i64, primary: Option<i64>) -> Result<(), EffectError> {
         let group = self.group(key)?;
         let known = group.status.as_ref().and_then(|status| status.epoch).unwrap_or(0);
-        let patch = json!({
+        let mut patch = json!({
             "metadata": group.guard(),
             "status": { "epoch": known.max(seen), "primaryEpoch": primary },
         });
+        if primary.is_none()
+            && let Some(status) = &group.status
+        {
+            // What was restored for a role that is over says nothing about the next one.
+            let mut conditions = status.conditions.clone();
+            let over = Conditions { generation: group.metadata.generation, now: self.clock.now() };
+            let why = "the group is not primary any more";
+            over.set(&mut conditions, TYPE_CLUSTER_DATA_READY, Holds::Unknown, REASON_PROGRESSING, why);
+            patch["status"]["conditions"] = json!(conditions);
+        }
         self.watched.groups.patch_status(key, &Patch::Merge(patch)).await.map(drop)
     }
 
@@ -79,6 +90,11 @@ impl Groups {
             Effect::FindKey => self.keys.find(key).await,
             Effect::Keep { stores, verify } => self.keep(key, stores, verify).await,
             Effect::Erase { store, epoch } => self.erase(key, &store, epoch).await,
+            Effect::MarkOrphan { store, epoch, volumes } => {
+                self.mark_orphan(key, &store, epoch, volumes).await
+            }
+            Effect::Orphan { claim, volume, epoch } => self.orphan(key, &claim, &volume, epoch).await,
+            Effect::Unorphan { claim, volume } => self.unorphan(key, &claim, &volume).await,
             Effect::Protect { claim, path } => self.protect(key, &claim, path).await,
             Effect::Retain { claim, volume, path } => self.retain(key, &claim, &volume, path).await,
             Effect::Mark { claim } => self.mark(key, &claim).await,
@@ -103,6 +119,9 @@ impl Groups {
             Effect::Export { claim, service } => self.export(key, &claim, &service).await,
             Effect::KeepImage { claim, image } => self.keep_image(key, &claim, &image).await,
             Effect::DropImage { image, .. } => self.drop_image(key, &image).await,
+            Effect::Note { claim, notes } => self.note_claim(key, &claim, &notes).await,
+            Effect::Discard { claim } => self.discard(key, &claim).await,
+            Effect::SetAside { image, .. } => self.set_aside(key, &image).await,
         }
     }
 }
@@ -119,6 +138,8 @@ fn subject_of(effect: &Effect) -> Option<String> {
         | Effect::EndReplication { claim }
         | Effect::Unretain { claim, .. }
         | Effect::Unprotect { claim }
+        | Effect::Orphan { claim, .. }
+        | Effect::Unorphan { claim, .. }
         | Effect::Unclaim { claim, .. }
         | Effect::Send { claim, .. }
         | Effect::HoldCopies { claim, .. }
@@ -128,6 +149,9 @@ fn subject_of(effect: &Effect) -> Option<String> {
         | Effect::Export { claim, .. }
         | Effect::KeepImage { claim, .. }
         | Effect::DropImage { claim, .. }
+        | Effect::Note { claim, .. }
+        | Effect::Discard { claim }
+        | Effect::SetAside { claim, .. }
         | Effect::MakeVolume { claim, .. } => Some(claim.clone()),
         Effect::MakeClaim { claim } => Some(claim.name().to_owned()),
         _ => None,

@@ -1,7 +1,7 @@
 //! VolumeReplications, senders, receivers and images: made with our labels, changed and deleted only where they carry them.
 
 use super::stale;
-use crate::triggers::is_using;
+use crate::triggers::uses;
 use crate::view::{Groups, claims_of, is_mover};
 use crate::words::{ClaimWords as _, OwnedWords as _, Words as _, made_labels, mover_labels};
 use k8s_openapi::api::core::v1::{Pod, TypedLocalObjectReference};
@@ -89,8 +89,11 @@ impl Groups {
             self.watched.claims.read(&key).await?.ok_or_else(|| stale(format!("the claim {key} is gone")))?;
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &group.namespace);
         let pods = pods.list(&ListParams::default()).await.map_err(failed)?;
-        let using =
-            pods.items.into_iter().map(Arc::new).filter(|pod| claims_of(pod).contains(&key) && is_using(pod));
+        let using = pods
+            .items
+            .into_iter()
+            .map(Arc::new)
+            .filter(|pod| claims_of(pod).contains(&key) && uses(pod, &claim));
         let (movers, users): (Vec<_>, Vec<_>) = using.partition(|pod| is_mover(pod));
         if let Some(pod) = users.first() {
             let why = format!("{}: pod {} does", tried(), pod.name());
@@ -232,6 +235,14 @@ impl Groups {
         let mut metadata = found.guard();
         metadata["labels"] = json!(all);
         metadata["annotations"] = json!({ annotations::IMAGE_OF: claim });
+        self.watched.images.patch(&key, &Patch::Merge(json!({ "metadata": metadata }))).await.map(drop)
+    }
+
+    pub(super) async fn set_aside(&self, group: &ObjectKey, image: &str) -> Result<(), EffectError> {
+        let key = ObjectKey::new(group.namespace.clone(), image);
+        let Some(found) = self.watched.images.read(&key).await? else { return Ok(()) };
+        let mut metadata = found.guard();
+        metadata["labels"] = json!({ labels::VOLSYNC_DO_NOT_DELETE: "true" });
         self.watched.images.patch(&key, &Patch::Merge(json!({ "metadata": metadata }))).await.map(drop)
     }
 

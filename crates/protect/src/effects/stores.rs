@@ -1,12 +1,14 @@
 //! Handing work to the clerk: with the keys of a store, which are read anew for every piece of work, so that new ones are used at once.
 
 use crate::decide::records::record;
-use crate::ledger::{Credentials, Record, Store};
+use crate::ledger::{Credentials, Orphan, Record, Store};
 use crate::view::Groups;
+use crate::words::Words as _;
 use crate::world::World;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
 use lifeboat_engine::{Class, EffectError, ObjectKey};
+use std::collections::BTreeSet;
 
 /// Where the keys are in a store's secret.
 const ACCESS_KEY: &str = "AWS_ACCESS_KEY_ID";
@@ -52,6 +54,25 @@ impl Groups {
         let world = self.now_world(key)?;
         match self.store(&world, name).await {
             Ok(store) => self.desk.erase(key, store, self.setup.cluster.clone(), epoch),
+            Err(why) => self.desk.cannot(key, name, &self.own_record(&world), why, self.clock.now()),
+        }
+        Ok(())
+    }
+
+    pub(super) async fn mark_orphan(
+        &self,
+        key: &ObjectKey,
+        name: &str,
+        epoch: i64,
+        volumes: BTreeSet<String>,
+    ) -> Result<(), EffectError> {
+        let world = self.now_world(key)?;
+        let uid = world.group.uid().to_owned();
+        match self.store(&world, name).await {
+            Ok(store) => {
+                let orphan = Orphan { epoch, cluster: self.setup.cluster.clone(), uid, volumes };
+                self.desk.orphan(key, store, orphan);
+            }
             Err(why) => self.desk.cannot(key, name, &self.own_record(&world), why, self.clock.now()),
         }
         Ok(())

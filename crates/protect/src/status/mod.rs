@@ -125,6 +125,22 @@ impl<'a> Telling<'a> {
         self
     }
 
+    /// An earlier group of this name was orphaned, and this one waits for the user's choice: nothing is restored, protected or sent.
+    #[must_use]
+    pub fn orphaned(mut self, why: &Wait) -> Self {
+        let said = Said::no(words::REASON_ORPHANED, why.to_string());
+        for type_ in [words::TYPE_CLUSTER_DATA_READY, words::TYPE_DATA_READY, words::TYPE_DATA_PROTECTED] {
+            self.say(type_, &said);
+        }
+        let kept =
+            "what was recorded before the group was deleted stays in the stores; nothing new is recorded";
+        self.say(words::TYPE_CLUSTER_DATA_PROTECTED, &Said::unknown(words::REASON_ORPHANED, kept));
+        self.status.protected_pvcs.clear();
+        self.summary();
+        self.blockers(&[(why.clone(), None)]);
+        self
+    }
+
     /// The group is going.
     #[must_use]
     pub fn leaving(mut self, plan: &Plan) -> Self {

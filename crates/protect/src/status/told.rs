@@ -11,10 +11,13 @@ use crate::restored::carried_over;
 use crate::why::Wait;
 use crate::words::{ClaimWords as _, GroupWords as _, Words as _};
 use crate::world::Claim;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use lifeboat_api::annotations;
 use lifeboat_api::conditions::vrg as words;
 use lifeboat_api::ramen::{ProtectedPvc, RsyncTls, VolSyncDestinationInfo};
-use lifeboat_engine::conditions::{Holds, find};
+use lifeboat_engine::conditions::{Holds, find, whole_seconds};
 use std::time::Duration;
 
 /// The four conditions in one word: those of an earlier wish say nothing about this one.
@@ -92,6 +95,10 @@ impl Telling<'_> {
             entry.access_modes = spec.access_modes.unwrap_or_default();
             entry.resources = spec.resources;
             entry.volume_mode = spec.volume_mode;
+            entry.restored_until = restored_until(claim);
+        }
+        if !self.world.group.wants_primary() {
+            entry.restored_until = None;
         }
         entry.storage_id = verdict.storage_id.clone();
         entry.replication_id = verdict.replication_id.clone();
@@ -293,6 +300,12 @@ impl Telling<'_> {
         });
         listening.collect()
     }
+}
+
+/// When the content that a claim was restored from was cut. Rounded down, so that nobody is told of more than there is.
+fn restored_until(claim: &PersistentVolumeClaim) -> Option<Time> {
+    let cut = claim.note(annotations::IMAGE_CUT)?.parse::<Timestamp>().ok()?;
+    Some(Time(whole_seconds(cut)))
 }
 
 fn unused() -> Said {

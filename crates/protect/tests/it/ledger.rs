@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use lifeboat_api::ramen::VolumeReplicationGroup;
 use lifeboat_engine::ObjectKey;
-use lifeboat_protect::ledger::{Ledger, LedgerError, Reading, Record, Seen, Store};
+use lifeboat_protect::ledger::{Ledger, LedgerError, Orphan, Reading, Record, Seen, Store};
 use lifeboat_testbed::{CrashPoints, Kind};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +13,7 @@ use std::sync::Arc;
 pub struct Shelf {
     pub records: BTreeMap<(String, ObjectKey), Record>,
     pub tombs: BTreeMap<(String, ObjectKey), i64>,
+    pub orphans: BTreeMap<(String, ObjectKey), Orphan>,
     pub down: BTreeSet<String>,
     pub broken: BTreeSet<String>,
 }
@@ -68,6 +69,18 @@ impl Shelves {
             if known > record.epoch {
                 return Err(LedgerError::Superseded(known));
             }
+            // As real stores do: an epoch belongs to one cluster, and what was deleted begins again only with a higher one.
+            let holder = shelf.records.get(&key).filter(|held| held.epoch == record.epoch);
+            if let Some(by) = holder.map(|held| held.cluster.clone()).filter(|by| *by != record.cluster) {
+                return Err(LedgerError::Taken { epoch: record.epoch, by });
+            }
+            if shelf.tombs.get(&key) == Some(&record.epoch) {
+                return Err(LedgerError::Taken {
+                    epoch: record.epoch,
+                    by: "a group that was deleted".into(),
+                });
+            }
+            shelf.orphans.remove(&key);
             shelf.records.insert(key, record.clone());
             Ok(())
         })
@@ -115,6 +128,7 @@ impl Ledger for Shelves {
             }
             let key = (name.clone(), group.clone());
             let found = shelf.records.get(&key);
+            reading.orphan = reading.orphan.or_else(|| shelf.orphans.get(&key).cloned());
             reading.epoch = reading.epoch.max(shelf.tombs.get(&key).copied().unwrap_or(0));
             let seen = if found.is_some() { Seen::Something } else { Seen::Empty };
             reading.stores.insert(name, Ok(seen));
@@ -134,6 +148,16 @@ impl Ledger for Shelves {
             reach(shelf, store)?;
             shelf.records.remove(&key);
             shelf.tombs.insert(key, epoch);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn orphan(&self, store: &Store, group: &ObjectKey, orphan: &Orphan) -> Result<(), LedgerError> {
+        let key = (store.profile.name.clone(), group.clone());
+        self.counted(format!("orphan {group} in {}", key.0), |shelf| {
+            reach(shelf, store)?;
+            shelf.orphans.insert(key, orphan.clone());
             Ok(())
         })
         .await

@@ -3,6 +3,7 @@
 
 mod crash;
 mod ledger;
+mod pair;
 mod player;
 mod rules;
 mod scene;

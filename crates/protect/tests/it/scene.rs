@@ -5,6 +5,7 @@ use crate::player::Player;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod, Secret};
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use lifeboat_api::annotations;
 use lifeboat_api::ramen::VolumeReplicationGroup;
 use lifeboat_api::replication::{VolumeReplication, VolumeReplicationClass};
 use lifeboat_api::snapshot::VolumeSnapshot;
@@ -44,8 +45,19 @@ pub fn driver(mark: &str) -> String {
 }
 
 pub async fn run_protector(client: kube::Client, clock: Clock, mark: String, ledger: Arc<dyn Ledger>) {
+    run_apart(client, clock, mark.clone(), mark, ledger).await;
+}
+
+/// With an operator whose own namespace is not the application's.
+pub async fn run_apart(
+    client: kube::Client,
+    clock: Clock,
+    operator: String,
+    mark: String,
+    ledger: Arc<dyn Ledger>,
+) {
     let kinds = kinds(&client).await.expect("a cluster tells its kinds");
-    let setup = Setup { namespace: mark.clone(), cluster: format!("uid-{mark}"), only: Some(mark) };
+    let setup = Setup { namespace: operator, cluster: format!("uid-{mark}"), only: Some(mark) };
     protector(client, clock, Settings::default(), kinds, ledger, setup).run(std::future::pending()).await;
 }
 
@@ -74,6 +86,12 @@ pub async fn furnish(cluster: &Cluster, mark: &str) {
     .unwrap();
     let api: Api<VolumeReplicationClass> = Api::all(client.clone());
     api.create(&PostParams::default(), &replication).await.unwrap();
+    furnish_operator(cluster, mark).await;
+}
+
+/// What the operator reads: its configuration and the keys of its stores.
+pub async fn furnish_operator(cluster: &Cluster, mark: &str) {
+    let client = cluster.client();
     let mut config = ConfigMap::default();
     config.metadata.name = Some(CONFIG_MAP.into());
     config.data = Some([(CONFIG_KEY.to_owned(), configuration(""))].into());
@@ -142,6 +160,23 @@ impl Scene {
             mark: mark.to_owned(),
             tasks: Vec::new(),
         }
+    }
+
+    /// With an operator that outlives the application's namespace.
+    pub async fn apart(cluster: &Cluster, prefix: &str) -> Self {
+        cluster.install(&lifeboat_api::crds()).await;
+        let operator = cluster.namespace("operator").await;
+        let mark = cluster.namespace(prefix).await;
+        furnish(cluster, &mark).await;
+        furnish_operator(cluster, &operator).await;
+        let mut scene = Self::over(cluster, &mark, Shelves::default());
+        let client = cluster.account("protector").await;
+        scene.tasks.push(Task::spawn(run_binder(cluster.client(), cluster.clock())));
+        scene.tasks.push(Task::spawn(scene.player.clone().run()));
+        let ledger: Arc<dyn Ledger> = Arc::new(scene.stores.clone());
+        let run = run_apart(client, cluster.clock(), operator, mark, ledger);
+        scene.tasks.push(Task::spawn(run));
+        scene
     }
 
     fn start(&mut self, client: kube::Client) {
@@ -233,6 +268,17 @@ impl Scene {
         .await
     }
 
+    /// Waits until all of a group is recorded, however its claims are protected.
+    pub async fn recorded(&self, name: &str) -> VolumeReplicationGroup {
+        self.group_is(name, |group| {
+            let said = condition(group, "ClusterDataProtected");
+            said.is_some_and(|said| {
+                said.status == "True" && said.observed_generation == group.metadata.generation
+            })
+        })
+        .await
+    }
+
     pub async fn state(&self, name: &str, state: &str) -> VolumeReplicationGroup {
         self.group_is(name, |group| {
             let status = group.status.clone().unwrap_or_default();
@@ -275,6 +321,13 @@ impl Scene {
         api.delete(name, &DeleteParams::default()).await.unwrap();
     }
 
+    /// Ends the protection of a group, as a hub does: the order first, then the deletion.
+    pub async fn end(&self, name: &str) {
+        let order = json!({"metadata": {"annotations": {annotations::END_PROTECTION: "true"}}});
+        self.merge(&self.groups, name, order).await;
+        self.delete(&self.groups, name).await;
+    }
+
     pub async fn gone<K>(&self, api: &Api<K>, name: &str)
     where
         K: kube::Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
@@ -286,7 +339,10 @@ impl Scene {
         let pods: Api<Pod> = Api::namespaced(self.cluster.client(), &self.mark);
         // A real API server puts the namespace's service account into pods, which has to exist.
         let pod = fixtures::pod(&self.mark, name, claims).with(|pod| {
-            pod.spec.as_mut().unwrap().automount_service_account_token = Some(false);
+            let spec = pod.spec.as_mut().unwrap();
+            spec.automount_service_account_token = Some(false);
+            // One that no node was found for uses nothing yet.
+            spec.node_name = Some("n1".into());
         });
         let look = || async { Ok(pods.create(&PostParams::default(), &pod).await?) };
         self.cluster.eventually("the pod", look).await

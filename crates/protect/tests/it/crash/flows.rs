@@ -44,7 +44,7 @@ fn a_primarys_life_survives_a_death_at_every_effect() {
             stage.group("web", "primary", |_| {}).await;
             stage.says("web", "ClusterDataProtected", "True", "Uploaded").await;
             stage.state("web", "Primary").await;
-            stage.delete(&stage.groups, "web").await;
+            stage.end("web").await;
             stage.gone(&stage.groups, "web").await;
         })
         .converges(|scene| {
@@ -280,7 +280,7 @@ fn an_old_primary_that_returns_survives_a_death_at_every_effect() {
                 })
             };
             cluster.until(&stage.replications, "one", demoted).await;
-            stage.delete(&stage.groups, "web").await;
+            stage.end("web").await;
             stage.gone(&stage.groups, "web").await;
         })
         .converges(|scene| {
@@ -309,7 +309,7 @@ fn a_deletion_in_the_middle_of_a_move_survives_a_death_at_every_effect() {
                 .await;
             turn(&stage, json!({"prepareForFinalSync": false, "runFinalSync": true})).await;
             stage.delete(&stage.claims, "one").await;
-            stage.delete(&stage.groups, "web").await;
+            stage.end("web").await;
             stage.gone(&stage.groups, "web").await;
             stage.gone(&stage.claims, "one").await;
         })

@@ -19,6 +19,7 @@ pub struct Memory {
     kept: BTreeSet<String>,
     receivers: BTreeSet<String>,
     bound: BTreeMap<String, String>,
+    given_up: BTreeSet<String>,
     synced: Option<(i64, Timestamp)>,
     sizes: BTreeMap<String, i64>,
     reserved: BTreeMap<String, String>,
@@ -122,12 +123,13 @@ fn the_last_copy_stays(scene: &Scene<'_, Ground>) -> Result<(), String> {
 fn the_application_keeps_its_volumes(scene: &Scene<'_, Ground>) -> Result<(), String> {
     let ends = group(scene).is_none_or(|group| group.is_going());
     let mut memory = scene.world.memory.lock();
+    memory.given_up = scene.world.given_up.lock().clone();
     if !ends {
         let bound = claims(scene).into_iter().filter(|claim| claim.is_bound() && !claim.is_going());
         memory.bound = bound.map(|claim| (claim.name().to_owned(), claim.uid().to_owned())).collect();
         return Ok(());
     }
-    for (name, uid) in &memory.bound {
+    for (name, uid) in memory.bound.iter().filter(|(name, _)| !memory.given_up.contains(*name)) {
         let same = claims(scene).into_iter().find(|claim| claim.name() == name && claim.uid() == uid);
         if same.is_none_or(|claim| !claim.is_bound() || claim.is_going()) {
             return Err(format!("{name} was lost with its group"));
@@ -191,7 +193,10 @@ fn records_go_before_the_group(scene: &Scene<'_, Ground>) -> Result<(), String> 
         Some(group) => {
             let status = group.status.clone().unwrap_or_default();
             let was = memory.primary;
-            memory.primary = group.wants_primary() && (was || status.state == Some(VrgState::Primary));
+            // Only who is told to end protection removes records.
+            let unmarked = group.is_going() && group.note(annotations::END_PROTECTION) != Some("true");
+            let primary = was || status.state == Some(VrgState::Primary);
+            memory.primary = group.wants_primary() && primary && !unmarked;
             Ok(())
         }
         None if memory.primary && recorded => Err("the group went and left its records".into()),

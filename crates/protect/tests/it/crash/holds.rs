@@ -330,7 +330,15 @@ fn where_the_bytes_are(scene: &Scene<'_, Ground>) -> Result<(), String> {
 
 /// Our finalizer stays on a claim until its replication is gone, and on the group until nothing of it is left; a stranger's is never touched.
 fn held_until_undone(scene: &Scene<'_, Ground>) -> Result<(), String> {
-    for one in ours::<VolumeReplication>(scene) {
+    // What a group leaves that was deleted without the order to end protection goes on until it comes back.
+    let left = |name: &str| {
+        let marked = |volume: &PersistentVolume| {
+            volume.note(annotations::ORPHANED_FROM).is_some()
+                && volume.claim_key().is_some_and(|claim| claim.name == name)
+        };
+        scene.list::<PersistentVolume>().iter().any(marked)
+    };
+    for one in ours::<VolumeReplication>(scene).iter().filter(|one| !left(one.name())) {
         let claim = scene.get::<PersistentVolumeClaim>(SPACE, one.name());
         if claim.is_none_or(|claim| !claim.has_finalizer(finalizers::PVC_VR)) {
             return Err(format!("{} is replicated, and its claim is not held", one.name()));
@@ -351,7 +359,10 @@ fn held_until_undone(scene: &Scene<'_, Ground>) -> Result<(), String> {
         return Err(format!("{} is held by nobody", claim.name()));
     }
     let left = [
-        ours::<VolumeReplication>(scene).first().map(|one| one.name().to_owned()),
+        ours::<VolumeReplication>(scene)
+            .iter()
+            .find(|one| !left(one.name()))
+            .map(|one| one.name().to_owned()),
         ours::<ReplicationSource>(scene).first().map(|one| one.name().to_owned()),
         ours::<ReplicationDestination>(scene).first().map(|one| one.name().to_owned()),
     ];

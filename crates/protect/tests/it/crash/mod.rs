@@ -4,6 +4,7 @@
 mod flows;
 mod history;
 mod holds;
+mod orphaned;
 
 use crate::ledger::Shelves;
 use crate::scene::{Scene as Stage, furnish, run_binder, run_protector};
@@ -30,6 +31,8 @@ pub struct Ground {
     memory: Arc<Mutex<history::Memory>>,
     /// What a restore must bring back: claims, and the handle or image that each is made of.
     promised: Arc<Mutex<BTreeMap<String, String>>>,
+    /// Claims that their user deletes together with the group.
+    given_up: Arc<Mutex<BTreeSet<String>>>,
     /// Handles that only an older record has.
     old: Arc<Mutex<BTreeSet<String>>>,
 }

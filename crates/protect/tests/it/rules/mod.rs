@@ -3,12 +3,16 @@
 mod aging;
 mod classifying;
 mod furniture;
+mod giving_up;
+mod images;
 mod index;
 mod merging;
+mod orphaned;
 mod placing;
 mod reading;
 mod received;
 mod removing;
+mod restoring;
 mod roles;
 mod secondary;
 mod sending;
@@ -48,6 +52,8 @@ pub fn world(change: impl FnOnce(&mut Value)) -> World {
     let map = serde_json::from_value(map).unwrap();
     World {
         group: Arc::new(group(change)),
+        cluster: "here".into(),
+        namespace_is_deleting: false,
         config: Config::of(Some(&map)),
         kinds: Kinds::ALL,
         claims: Vec::new(),

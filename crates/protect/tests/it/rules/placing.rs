@@ -153,7 +153,7 @@ fn r4_r6_what_is_there_already() {
         local(|_| {}),
         plain,
         with(Box::new(here("far", Some("c"))), deleted),
-        "CannotRestore",
+        "Removing",
     );
     check(
         "R4: the claim is gone, the volume is freed",

@@ -15,6 +15,7 @@ fn check(
     let reading = Reading {
         newest: newest.then(Record::default),
         epoch: 0,
+        orphan: None,
         stores: seen.iter().map(|(name, seen)| ((*name).to_owned(), seen.map_err(str::to_owned))).collect(),
     };
     let told = match judged(&world(change), &reading) {

@@ -38,7 +38,7 @@ fn h8_a_claim_is_made_of_the_newest_complete_image() {
         with_image(world);
         image(world, "i", "one", GOING, |one| one["status"]["readyToUse"] = json!(false));
     };
-    check("D8: an image that is not ready is none", named, cut_late, "Restoring");
+    check("D8: an image that is not ready is none", named, cut_late, "Unpublished");
     let loose = |world: &mut World| {
         with_image(world);
         image(world, "i", "one", GOING, |one| one["metadata"]["labels"] = json!({}));

@@ -142,6 +142,7 @@ fn who_leaves_a_primary() {
 
 const STATUS: fn(&mut Value) = |group| {
     group["metadata"]["deletionTimestamp"] = json!(GOING);
+    group["metadata"]["annotations"][lifeboat_api::annotations::END_PROTECTION] = json!("true");
     group["status"] = json!({ "epoch": 1, "primaryEpoch": 1, "state": "Primary" });
 };
 
@@ -264,7 +265,7 @@ fn what_a_group_made_goes_with_it() {
     };
     removed("D17: a dead store holds it and says so", plain, failed, "StoreFailed");
     let give_up = |group: &mut Value| {
-        group["metadata"]["annotations"] = json!({ "ramendr.openshift.io/abandon-stores": "*" });
+        group["metadata"]["annotations"]["ramendr.openshift.io/abandon-stores"] = json!("*");
     };
     removed("D17: until it is given up", give_up, failed, "Release");
     let nonsense = |group: &mut Value| {

@@ -127,6 +127,31 @@ fn a_claim_is_demoted_step_by_step() {
         "Unprotect",
     );
     row(
+        "and not while it is used, though nothing mirrors it yet",
+        &|world| {
+            at_rest(world, |_| {});
+            world.claims[0].users = vec!["pod a".into()];
+        },
+        "InUse",
+    );
+    row(
+        "nor while its replication is being ended",
+        &|world| {
+            at_rest(world, |_| {});
+            world.claims[0].users = vec!["pod a".into()];
+            replication(world, "secondary", |one| one["metadata"]["deletionTimestamp"] = json!(GOING));
+        },
+        "InUse",
+    );
+    row(
+        "one that nobody has protected yet is waited for where it is used",
+        &|world| {
+            at_rest(world, |c| c["metadata"]["finalizers"] = json!([]));
+            world.claims[0].users = vec!["pod a".into()];
+        },
+        "InUse",
+    );
+    row(
         "a stranger's replication is reported",
         &|world| {
             at_rest(world, |_| {});
@@ -247,6 +272,68 @@ fn receivers_are_set_up_and_kept() {
         world.claims[0].users = vec!["pod a".into()];
     };
     receives("secondary 3: not while it is used", kept, used, "InUse");
+    let fleeting = |world: &mut World| {
+        copied(world);
+        let one = volume(|volume| volume["spec"]["persistentVolumeReclaimPolicy"] = json!("Delete"));
+        world.claims[0].volume = Some(std::sync::Arc::new(one));
+    };
+    receives("secondary 3: its volume is made one that is kept first", kept, fleeting, "Retain");
+}
+
+#[test]
+fn the_snapshot_class_of_images_is_chosen_as_for_what_is_sent() {
+    let check = |rule: &str, classes: Vec<Value>, expected: Option<&str>| {
+        let (mut world, mut plan) = (world(received_as), Plan::default());
+        world.mover_key = MoverKey::There;
+        let class = json!({ "metadata": { "name": "fast", "labels": { "ramendr.openshift.io/storageid": "s1" } }, "provisioner": "d" });
+        world.classes.insert("fast".into(), std::sync::Arc::new(serde_json::from_value(class).unwrap()));
+        let classes =
+            classes.into_iter().map(|class| std::sync::Arc::new(serde_json::from_value(class).unwrap()));
+        world.snapshot_classes = classes.collect();
+        receive::secondary(&world, now(), &mut plan);
+        let Some(lifeboat_protect::decide::Effect::Receive { spec, .. }) = plan.effects.first() else {
+            panic!("{rule}: {plan:?}")
+        };
+        let chosen = spec.rsync_tls.as_ref().unwrap().volume.volume_snapshot_class_name.as_deref();
+        assert_eq!(chosen, expected, "{rule}");
+    };
+    let class =
+        |name: &str| json!({ "metadata": { "name": name }, "driver": "d", "deletionPolicy": "Delete" });
+    let with = |name: &str, at: &str, key: &str, value: &str| {
+        let mut class = class(name);
+        class["metadata"][at] = json!({ key: value });
+        class
+    };
+    let default =
+        |name: &str| with(name, "annotations", "snapshot.storage.kubernetes.io/is-default-class", "true");
+    let same = |name: &str| with(name, "labels", "ramendr.openshift.io/storageid", "s1");
+    let online = |name: &str| {
+        let mut class = default(name);
+        class["parameters"] = json!({ "topolvm.io/snapshot-mode": "online" });
+        class
+    };
+    check("the default one", vec![class("a"), default("b")], Some("b"));
+    check("the one of its storage", vec![class("a"), same("b")], Some("b"));
+    check("never one whose snapshots are backups", vec![online("a"), class("b")], Some("b"));
+    check("not even where there is no other", vec![online("a")], None);
+}
+
+#[test]
+fn volumes_of_earlier_times_are_told() {
+    let (mut world, mut plan) = (world(received_as), Plan::default());
+    world.mover_key = MoverKey::There;
+    world.kinds.exports = false;
+    receive::secondary(&world, now(), &mut plan);
+    let Some(lifeboat_protect::decide::Effect::Receive { spec, .. }) = plan.effects.first().cloned() else {
+        panic!()
+    };
+    receiver(&mut world, "one", |one| one["spec"] = serde_json::to_value(&spec).unwrap());
+    let left = volume(|volume| volume["status"] = json!({ "phase": "Released" }));
+    world.volumes.insert("v".into(), std::sync::Arc::new(left));
+    let mut plan = Plan::default();
+    receive::secondary(&world, now(), &mut plan);
+    let said = &plan.verdicts["one"].said["ReplicationDestinationSetup"].message;
+    assert!(said.contains("delete them when their data is not wanted): v"), "{said}");
 }
 
 #[test]

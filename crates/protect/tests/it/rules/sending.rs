@@ -35,6 +35,79 @@ fn spec(plan: &Plan) -> Value {
     }
 }
 
+/// A claim that was restored at this epoch, of a group whose peer has no address.
+fn unreached(group: &mut Value) {
+    group["metadata"]["annotations"] =
+        json!({ "drplacementcontrol.ramendr.openshift.io/is-submariner-enabled": "false" });
+    group["status"] = json!({ "epoch": 2, "primaryEpoch": 2 });
+}
+
+#[test]
+fn what_was_restored_is_ready_though_its_peer_is_dead() {
+    for phase in ["Bound", "Pending"] {
+        let plan = sent(unreached, |world| {
+            world.claims = vec![protected(|claim| {
+                claim["metadata"]["finalizers"] = json!([VOLSYNC]);
+                claim["metadata"]["annotations"] = json!({ lifeboat_api::annotations::RESTORE: "True", lifeboat_api::annotations::HELD_AT_EPOCH: "2" });
+                claim["status"]["phase"] = json!(phase);
+            })];
+        });
+        let ready = lifeboat_protect::status::data_ready(&plan.verdicts, true);
+        assert_eq!(
+            (ready.holds, ready.reason),
+            (lifeboat_engine::conditions::Holds::True, "Ready"),
+            "{phase}: {ready:?}"
+        );
+    }
+}
+
+#[test]
+fn a_claim_is_held_at_the_epoch_of_its_primary() {
+    let at = |group: &mut Value| group["status"] = json!({ "epoch": 2, "primaryEpoch": 2 });
+    let held = |epoch: &'static str| {
+        move |world: &mut World| {
+            world.claims = vec![protected(|claim| {
+                claim["metadata"]["finalizers"] = json!([VOLSYNC]);
+                claim["metadata"]["annotations"] = json!({ lifeboat_api::annotations::HELD_AT_EPOCH: epoch });
+            })];
+            let of = volume(|volume| {
+                volume["metadata"]["annotations"] =
+                    json!({ lifeboat_api::annotations::HELD_AT_EPOCH: epoch });
+            });
+            world.claims[0].volume = Some(Arc::new(of));
+        }
+    };
+    check("noted before anything is sent", at, |_| {}, "Note");
+    check("anew for each epoch", at, held("1"), "Note");
+    check("once", at, held("2"), "Send");
+    let passed = |group: &mut Value| group["status"] = json!({ "epoch": 3, "primaryEpoch": 2 });
+    check("not by one that was passed over", passed, held("1"), "Send");
+}
+
+#[test]
+fn the_last_copy_of_a_mover_that_cannot_make_it_is_refused() {
+    let prepare = |group: &mut Value| group["spec"]["prepareForFinalSync"] = json!(true);
+    let run = |group: &mut Value| group["spec"]["runFinalSync"] = json!(true);
+    let stock =
+        |world: &mut World| source(world, |source| source["status"] = json!({ "lastSyncTime": GOING }));
+    let ours = |world: &mut World| {
+        source(world, |source| {
+            source["status"] = json!({ "lastSyncTime": GOING, "external": { "executor": "lifeboat" } });
+        });
+    };
+    check("before the application is stopped", prepare, stock, "Unsupported");
+    check("our own can", prepare, ours, "HoldCopies");
+    check("a claim that stays can be copied by any", run, stock, "Send");
+    let going = |world: &mut World| {
+        stock(world);
+        world.claims = vec![protected(|claim| {
+            claim["metadata"]["finalizers"] = json!([VOLSYNC]);
+            claim["metadata"]["deletionTimestamp"] = json!(GOING);
+        })];
+    };
+    check("one that is being deleted cannot", run, going, "Unsupported");
+}
+
 #[test]
 fn y1_a_bound_claim_gets_a_sender() {
     let plain = |_: &mut Value| {};

@@ -87,6 +87,15 @@ fn updates_of_a_claim() {
         |c| c["metadata"]["deletionTimestamp"] = json!("2030-01-01T00:00:00Z"),
         true,
     );
+    check(
+        "several changes come as one after a watch was cut off",
+        |c| c["metadata"]["finalizers"] = json!([]),
+        |c| {
+            c["metadata"]["finalizers"] = json!([VR]);
+            c["metadata"]["deletionTimestamp"] = json!("2030-01-01T00:00:00Z");
+        },
+        true,
+    );
     check("anything else", same, |c| c["metadata"]["annotations"]["a"] = json!("b"), true);
 }
 
@@ -111,4 +120,39 @@ fn d28_intervals_become_schedules_that_are_never_slower_than_asked() {
     check("m", None);
     check("", None);
     check("5w", None);
+}
+
+#[test]
+fn a_pod_without_a_node_holds_no_claim_that_is_being_deleted() {
+    let check = |rule: &str, node: Option<&str>, phase: &str, going: bool, expected: bool| {
+        let pod = json!({ "metadata": { "name": "a" }, "spec": { "containers": [], "nodeName": node }, "status": { "phase": phase } });
+        let claim = claim(|claim| {
+            if going {
+                claim["metadata"]["deletionTimestamp"] = json!("2030-01-01T00:00:00Z");
+            }
+        });
+        let pod = std::sync::Arc::new(serde_json::from_value(pod).unwrap());
+        assert_eq!(lifeboat_protect::triggers::uses(&pod, &claim), expected, "{rule}");
+    };
+    check("it runs", Some("n"), "Running", true, true);
+    check("it waits for a node, which nobody gives it any more", None, "Pending", true, false);
+    check("it waits for a node, and may get one", None, "Pending", false, true);
+    check("it has ended", Some("n"), "Succeeded", false, false);
+}
+
+#[test]
+fn a_claim_that_ramen_restored_is_the_applications() {
+    use lifeboat_protect::words::is_movers_own;
+    let made = |notes: Value, finalizers: Value| {
+        claim(|claim| {
+            claim["metadata"]["labels"]["ramendr.openshift.io/created-by-ramen"] = json!("true");
+            claim["metadata"]["annotations"] = notes;
+            claim["metadata"]["finalizers"] = finalizers;
+        })
+    };
+    assert!(is_movers_own(&made(json!({}), json!([]))), "one that a mover made for itself");
+    let mark = json!({ lifeboat_api::annotations::RESTORE: "True" });
+    assert!(!is_movers_own(&made(mark, json!([]))), "one that is marked as restored");
+    let held = json!([lifeboat_api::finalizers::PVC_VOLSYNC]);
+    assert!(!is_movers_own(&made(json!({}), held)), "one that is protected");
 }

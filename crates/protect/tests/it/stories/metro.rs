@@ -41,7 +41,7 @@ on_both!(
         scene.merge(&scene.groups, "web", json!({"spec": {"replicationState": "primary"}})).await;
         scene.state("web", "Primary").await;
         scene.bound("one").await;
-        scene.delete(&scene.groups, "web").await;
+        scene.end("web").await;
         scene.gone(&scene.groups, "web").await;
     }
 );
@@ -57,7 +57,7 @@ on_both!(
             .await;
         // R3: what was recorded cannot be read.
         scene.says("web", "ClusterDataReady", "False", "Error").await;
-        scene.delete(&scene.groups, "web").await;
+        scene.end("web").await;
         scene.gone(&scene.groups, "web").await;
     }
 );

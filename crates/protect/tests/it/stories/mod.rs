@@ -5,6 +5,8 @@ mod copied;
 mod lacking;
 mod many;
 mod metro;
+mod moves;
+mod orphaned;
 mod recovery;
 mod replicated;
 mod roles;

@@ -133,7 +133,7 @@ on_both!(
         scene.stores.down("west", true);
         // The wish has become nonsense, the class is gone.
         scene.merge(&scene.groups, "web", json!({"spec": {"async": null}})).await;
-        scene.delete(&scene.groups, "web").await;
+        scene.end("web").await;
         let group = scene.blocked("web", "StoreFailed").await;
         let told =
             group.status.unwrap().blockers.iter().any(|blocker| blocker.message.contains("abandon-stores"));

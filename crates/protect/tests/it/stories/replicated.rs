@@ -3,6 +3,7 @@
 use crate::scene::{Scene, condition, has_finalizer, note};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::PostParams;
+use lifeboat_api::ramen::VolumeReplicationGroup;
 use lifeboat_api::replication::VolumeReplication;
 use lifeboat_api::{annotations, finalizers, labels};
 use lifeboat_testbed::{NotYet, on_both};
@@ -55,7 +56,7 @@ on_both!(
                 scene.cluster.eventually("a record of now", shown).await;
             }
         }
-        scene.delete(&scene.groups, "web").await;
+        scene.end("web").await;
         scene.gone(&scene.groups, "web").await;
         for name in ["one", "two"] {
             let claim = scene.claims.get(name).await.unwrap();
@@ -84,7 +85,7 @@ on_both!(
         scene.group("web", "primary", |_| {}).await;
         scene.state("web", "Primary").await;
         assert_eq!(note(&scene.volume("one").await, annotations::VR_RETAINED), None);
-        scene.delete(&scene.groups, "web").await;
+        scene.end("web").await;
         scene.gone(&scene.groups, "web").await;
         assert_eq!(policy(&scene.volume("one").await), "Retain");
     }
@@ -157,5 +158,42 @@ on_both!(
         assert_eq!(group.status.unwrap().primary_epoch, Some(2));
         let claim: PersistentVolumeClaim = scene.bound("one").await;
         assert_eq!(note(&claim, annotations::RESTORE).as_deref(), Some("True"));
+    }
+);
+
+on_both!(
+    async fn a_change_of_mind_while_a_claim_is_being_deleted_ends_by_itself(cluster: &Cluster) {
+        let scene = Scene::new(cluster, "mind").await;
+        scene.claim("one").await;
+        scene.group("web", "primary", |_| {}).await;
+        scene.says("web", "ClusterDataProtected", "True", "Uploaded").await;
+        scene.pod("app", &["one"]).await;
+        // Away, which takes the application off; and home again before its pod has ended.
+        scene
+            .merge(
+                &scene.groups,
+                "web",
+                json!({"spec": {"replicationState": "secondary", "action": "Failover"}}),
+            )
+            .await;
+        scene.delete(&scene.claims, "one").await;
+        let before = scene.claims.get("one").await.unwrap();
+        scene.blocked("web", "InUse").await;
+        scene.merge(&scene.groups, "web", json!({"spec": {"replicationState": "primary"}})).await;
+        let restoring = |group: &VolumeReplicationGroup| {
+            condition(group, "ClusterDataReady").is_some_and(|said| {
+                said.status == "False" && said.observed_generation == group.metadata.generation
+            })
+        };
+        let group = scene.group_is("web", restoring).await;
+        assert!(condition(&group, "ClusterDataReady").unwrap().message.contains("pod app"), "{group:?}");
+        scene.unpod("app").await;
+        let again = |claim: Option<&PersistentVolumeClaim>| {
+            claim.is_some_and(|claim| claim.metadata.uid != before.metadata.uid)
+        };
+        cluster.until(&scene.claims, "one", again).await;
+        let claim = scene.bound("one").await;
+        assert_eq!(claim.spec.unwrap().volume_name, before.spec.unwrap().volume_name, "on the same volume");
+        scene.state("web", "Primary").await;
     }
 );

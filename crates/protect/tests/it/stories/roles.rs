@@ -63,7 +63,7 @@ on_both!(
         assert_eq!(condition(&group, "ClusterDataProtected").unwrap().status, "False");
         assert_eq!(scene.stores.record("east", &scene.mark, "web").unwrap().cluster, "theirs");
         // Deleted, it leaves the other's records alone.
-        scene.delete(&scene.groups, "web").await;
+        scene.end("web").await;
         scene.gone(&scene.groups, "web").await;
         assert!(scene.stores.record("east", &scene.mark, "web").is_some());
     }
@@ -108,7 +108,7 @@ on_both!(
         assert!(!has_finalizer(&claim, finalizers::PVC_VR));
         assert!(scene.replications.get_opt("one").await.unwrap().is_none());
         // One of them goes, and the other serves.
-        scene.delete(&scene.groups, "shop").await;
+        scene.end("shop").await;
         scene.gone(&scene.groups, "shop").await;
         let made = |found: Option<&VolumeReplication>| found.is_some();
         cluster.until(&scene.replications, "one", made).await;
@@ -213,7 +213,7 @@ on_both!(
         assert_eq!(group.status.as_ref().unwrap().state.as_ref().unwrap().as_str(), "Unknown");
         assert_eq!(condition(&group, "Available").unwrap().reason, "Error");
         // R12: what the storage never took does not hold the group.
-        scene.delete(&scene.groups, "web").await;
+        scene.end("web").await;
         scene.gone(&scene.groups, "web").await;
     }
 );
@@ -253,7 +253,7 @@ on_both!(
         let group = scene.says("recipe", "ClusterDataProtected", "False", "KubeObjectsCaptureError").await;
         assert!(condition(&group, "ClusterDataProtected").unwrap().message.contains("recipe r"));
         for name in ["odd", "modeless", "tried", "ips", "recipe"] {
-            scene.delete(&scene.groups, name).await;
+            scene.end(name).await;
             scene.gone(&scene.groups, name).await;
         }
     }

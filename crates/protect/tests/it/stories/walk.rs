@@ -1,53 +1,22 @@
 //! Two clusters and no hub: protect on east, promote on west by editing one field. Stores are folders in the format that Ramen reads.
 
-use crate::ledger::Shelves;
-use crate::scene::{Scene, note, run_binder};
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::Api;
+use crate::pair::side;
+use crate::scene::note;
 use lifeboat_api::annotations;
 use lifeboat_engine::Settings;
 use lifeboat_protect::run::{kinds, protector};
-use lifeboat_protect::settings::{CONFIG_KEY, CONFIG_MAP};
 use lifeboat_protect::stores::Stores;
 use lifeboat_protect::view::Setup;
-use lifeboat_testbed::{Cluster, Task};
+use lifeboat_testbed::Task;
 use serde_json::json;
 use std::sync::Arc;
-
-/// A cluster whose stores are two folders that both clusters see.
-async fn side(name: &'static str, folder: &str) -> (Scene, Vec<Task>) {
-    let cluster = Cluster::embedded();
-    cluster.install(&lifeboat_api::crds()).await;
-    let mark = cluster.namespace("walk").await;
-    crate::scene::furnish(&cluster, &mark).await;
-    let scene = Scene::over(&cluster, &mark, Shelves::default());
-    let profile = |store: &str| {
-        format!(
-            "- s3ProfileName: {store}\n  s3Bucket: {store}\n  s3CompatibleEndpoint: file://{folder}\n  s3SecretRef: {{ name: s3 }}\n"
-        )
-    };
-    let text = format!("s3StoreProfiles:\n{}{}", profile("east"), profile("west"));
-    let configs: Api<ConfigMap> = Api::namespaced(cluster.client(), &mark);
-    scene.merge(&configs, CONFIG_MAP, json!({"data": {CONFIG_KEY: text}})).await;
-    let (client, clock) = (cluster.client(), cluster.clock());
-    let ledger = Arc::new(Stores::new(clock.clone()));
-    let setup = Setup { namespace: mark.clone(), cluster: name.to_owned(), only: None };
-    let kinds = kinds(&client).await.unwrap();
-    let protector = protector(client.clone(), clock.clone(), Settings::default(), kinds, ledger, setup);
-    let tasks = vec![
-        Task::spawn(run_binder(client, clock)),
-        Task::spawn(scene.player.clone().run()),
-        Task::spawn(protector.run(std::future::pending())),
-    ];
-    (scene, tasks)
-}
 
 #[tokio::test]
 async fn without_a_hub_one_field_moves_the_application() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().display().to_string();
-    let (east, _east) = side("east", &place).await;
-    let (west, _west) = side("west", &place).await;
+    let (east, _east) = side("east", &place, true).await;
+    let (west, _west) = side("west", &place, true).await;
     assert_eq!(east.mark, west.mark, "the application has one name everywhere");
     east.claim("one").await;
     east.claim("two").await;
