@@ -16,10 +16,10 @@ use lifeboat_api::ramen::VolumeReplicationGroup;
 use lifeboat_api::view::{ManagedClusterView, ManagedClusterViewSpec, ViewScope};
 use lifeboat_api::{annotations, labels};
 use lifeboat_engine::conditions::find;
-use lifeboat_engine::{Clock, EffectError, ObjectKey, Objects};
+use lifeboat_engine::{Change, Clock, EffectError, ObjectKey, Objects};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Name of the lease that an agent renews in its cluster's namespace.
@@ -143,8 +143,9 @@ impl Reach {
     }
 }
 
-/// Judges a cluster: its ManagedCluster must be available, and its lease, where the hub has seen one, renewed in time by the hub's own clock.
-pub fn reach(name: &str, cluster: Option<&ManagedCluster>, pulse: Option<&Beat>, now: Timestamp) -> Reach {
+/// Judges a cluster: its ManagedCluster must be available, and its lease, where the hub has seen one, renewed in time by the hub's own clock. A lease
+/// that was only listed says nothing: the cluster may have died while the hub was down.
+pub fn reach(name: &str, cluster: Option<&ManagedCluster>, pulse: Option<&Beat>) -> Reach {
     let Some(cluster) = cluster else {
         return Reach::Silent(format!("cluster {name} has not joined this hub"));
     };
@@ -161,12 +162,17 @@ pub fn reach(name: &str, cluster: Option<&ManagedCluster>, pulse: Option<&Beat>,
         None => return Reach::Silent(format!("cluster {name} has never been available")),
     }
     let Some(beat) = pulse else { return Reach::Fresh };
-    let good_for = SignedDuration::from_secs(beat.good_for(Some(cluster)));
-    let until = beat.heard.checked_add(good_for).unwrap_or(Timestamp::MAX);
-    match now <= until {
-        true => Reach::Fresh,
-        false => Reach::Silent(format!("cluster {name} has not been heard of since {}", beat.heard)),
+    match (beat.renewed, beat.is_in_time(Some(cluster))) {
+        (true, true) => Reach::Fresh,
+        (true, false) => Reach::Silent(format!("cluster {name} has not been heard of since {}", beat.heard)),
+        (false, _) => Reach::Silent(format!("cluster {name} has not been heard of since this hub started")),
     }
+}
+
+/// Whether it is not known yet if a cluster is heard of: its lease was listed when the hub started, and may still be renewed in time.
+pub fn is_unheard(cluster: Option<&ManagedCluster>, pulse: Option<&Beat>) -> bool {
+    let believed = pulse.cloned().map(Beat::believed);
+    pulse.is_some_and(|beat| !beat.renewed) && reach("", cluster, believed.as_ref()).is_fresh()
 }
 
 /// The last sign of life of a cluster.
@@ -174,6 +180,12 @@ pub fn reach(name: &str, cluster: Option<&ManagedCluster>, pulse: Option<&Beat>,
 pub struct Beat {
     /// When the hub noticed it, by the hub's clock: the cluster's own may be wrong.
     pub heard: Timestamp,
+    /// How long ago that was, by a clock that nobody sets.
+    pub age: SignedDuration,
+    /// Whether the lease was renewed since the hub started; one that was only listed may be of a dead cluster.
+    pub renewed: bool,
+    /// How far the cluster's clock is ahead of the hub's, at least; nothing where that was never measured.
+    pub ahead: Option<SignedDuration>,
     /// For how many seconds it is good, where the lease says so.
     pub good_for: Option<i64>,
     /// How many seconds of silence it ended; one that has begun counts.
@@ -181,6 +193,22 @@ pub struct Beat {
 }
 
 impl Beat {
+    /// The same, believed though it was only listed: for whoever looks once and decides nothing.
+    #[must_use]
+    pub fn believed(self) -> Self {
+        Self { renewed: true, ..self }
+    }
+
+    /// Whether the cluster may still be called fresh by it.
+    fn is_in_time(&self, cluster: Option<&ManagedCluster>) -> bool {
+        self.age <= SignedDuration::from_secs(self.good_for(cluster))
+    }
+
+    /// For how much longer it is good.
+    pub fn left(&self, cluster: Option<&ManagedCluster>) -> SignedDuration {
+        SignedDuration::from_secs(self.good_for(cluster)) - self.age
+    }
+
     /// For how many seconds it is good: as its lease says, or as long as its cluster may be silent.
     fn good_for(&self, cluster: Option<&ManagedCluster>) -> i64 {
         let usual = cluster.and_then(|cluster| cluster.spec.lease_duration_seconds);
@@ -194,49 +222,86 @@ impl Beat {
     }
 }
 
+/// How many renewals the measure of a cluster's clock is taken from: the quickest of them tells most.
+const MEASURED: usize = 16;
+
+/// What was heard of one cluster.
+#[derive(Default)]
+struct Heard {
+    wall: Timestamp,
+    steady: Timestamp,
+    good_for: Option<i64>,
+    silence: i64,
+    renewals: u64,
+    ahead: VecDeque<SignedDuration>,
+}
+
 /// Listens to the leases of all clusters; clones share what they heard.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Pulse {
-    beats: Arc<Mutex<BTreeMap<String, Beat>>>,
+    beats: Arc<Mutex<BTreeMap<String, Heard>>>,
+    clock: Clock,
 }
 
 impl Pulse {
     /// Listens from now on.
     pub fn of(leases: &Objects<Lease>, clock: Clock) -> Self {
-        let pulse = Self::default();
-        let beats = pulse.beats.clone();
-        leases.listen(move |change| {
-            let lease = change.latest();
-            if lease.name() != LEASE {
-                return;
-            }
-            let renewed = |lease: &Lease| lease.spec.as_ref().and_then(|spec| spec.renew_time.clone());
-            let mut beats = beats.lock();
-            match (&change.old, &change.new) {
-                (_, None) => drop(beats.remove(lease.space())),
-                (Some(old), Some(new)) if renewed(old) == renewed(new) => {}
-                (_, Some(new)) => {
-                    let good_for = new.spec.as_ref().and_then(|spec| spec.lease_duration_seconds);
-                    let heard = clock.now();
-                    let before = beats.get(new.space()).map(|beat| heard.duration_since(beat.heard));
-                    let silence =
-                        before.map_or(0, |before| before.as_secs() + i64::from(before.subsec_nanos() > 0));
-                    let beat = Beat { heard, good_for: good_for.map(i64::from), silence };
-                    beats.insert(new.space().to_owned(), beat);
-                }
-            }
-        });
+        let pulse = Self { beats: Arc::default(), clock };
+        let hearing = pulse.clone();
+        leases.listen(move |change| hearing.hear(change));
         pulse
     }
 
-    /// Whether the last sign of life of a cluster ended a long silence.
+    fn hear(&self, change: &Change<Lease>) {
+        let lease = change.latest();
+        if lease.name() != LEASE {
+            return;
+        }
+        let renewed = |lease: &Lease| lease.spec.as_ref().and_then(|spec| spec.renew_time.clone());
+        let mut beats = self.beats.lock();
+        match (&change.old, &change.new) {
+            (_, None) => drop(beats.remove(lease.space())),
+            (Some(old), Some(new)) if renewed(old) == renewed(new) => {}
+            (old, Some(new)) => {
+                let (wall, steady) = (self.clock.now(), self.clock.steady());
+                let known = beats
+                    .entry(new.space().to_owned())
+                    .or_insert_with(|| Heard { steady, ..Heard::default() });
+                let silence = steady.duration_since(known.steady);
+                known.silence = silence.as_secs() + i64::from(silence.subsec_nanos() > 0);
+                (known.wall, known.steady) = (wall, steady);
+                known.good_for =
+                    new.spec.as_ref().and_then(|spec| spec.lease_duration_seconds).map(i64::from);
+                // One that is listed was written at a time that nobody here saw.
+                if old.is_some() {
+                    known.renewals += 1;
+                    known.ahead.extend(renewed(new).map(|time| time.0.duration_since(wall)));
+                    while known.ahead.len() > MEASURED {
+                        known.ahead.pop_front();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the last sign of life of a cluster ended a long silence, or was the first one.
     pub fn has_revived(&self, name: &str, cluster: Option<&ManagedCluster>) -> bool {
-        self.of_cluster(name).is_some_and(|beat| beat.is_revival(cluster))
+        let first = self.beats.lock().get(name).is_some_and(|heard| heard.renewals == 1);
+        first || self.of_cluster(name).is_some_and(|beat| beat.is_revival(cluster))
     }
 
     /// The last sign of life of a cluster, where it has a lease.
     pub fn of_cluster(&self, name: &str) -> Option<Beat> {
-        self.beats.lock().get(name).cloned()
+        let beats = self.beats.lock();
+        let heard = beats.get(name)?;
+        Some(Beat {
+            heard: heard.wall,
+            age: self.clock.steady().duration_since(heard.steady),
+            renewed: heard.renewals > 0,
+            ahead: heard.ahead.iter().max().copied(),
+            good_for: heard.good_for,
+            silence: heard.silence,
+        })
     }
 }
 
@@ -302,12 +367,32 @@ mod tests {
         .unwrap()
     }
 
+    fn beat(heard: i64, now: i64, good_for: Option<i64>) -> Beat {
+        let age = SignedDuration::from_secs(now - heard);
+        Beat { heard: at(heard), age, renewed: true, ahead: None, good_for, silence: 0 }
+    }
+
+    #[test]
+    fn a_lease_that_was_only_listed_is_no_sign_of_life() {
+        let listed = |age: i64| Beat { renewed: false, ..beat(0, age, Some(3)) };
+        let check = |cluster: &ManagedCluster, beat: &Beat, fresh: bool, unheard: bool| {
+            assert_eq!(reach("east", Some(cluster), Some(beat)).is_fresh(), fresh, "{beat:?}");
+            assert_eq!(is_unheard(Some(cluster), Some(beat)), unheard, "{beat:?}");
+        };
+        check(&cluster("True"), &listed(0), false, true);
+        check(&cluster("True"), &listed(3), false, true);
+        check(&cluster("True"), &listed(4), false, false);
+        check(&cluster("Unknown"), &listed(0), false, false);
+        check(&cluster("True"), &listed(0).believed(), true, false);
+        check(&cluster("True"), &beat(0, 3, Some(3)), true, false);
+    }
+
     #[test]
     fn a_cluster_is_believed_only_while_it_is_heard_of() {
         let check =
-            |cluster: Option<ManagedCluster>, beat: Option<(i64, Option<i64>)>, now: i64, fresh: bool| {
-                let beat = beat.map(|(heard, good_for)| Beat { heard: at(heard), good_for, silence: 0 });
-                let judged = reach("east", cluster.as_ref(), beat.as_ref(), at(now));
+            |cluster: Option<ManagedCluster>, heard: Option<(i64, Option<i64>)>, now: i64, fresh: bool| {
+                let beat = heard.map(|(heard, good_for)| beat(heard, now, good_for));
+                let judged = reach("east", cluster.as_ref(), beat.as_ref());
                 assert_eq!(judged.is_fresh(), fresh, "{judged:?}");
             };
         check(None, None, 0, false);
@@ -323,11 +408,11 @@ mod tests {
     #[test]
     fn a_sign_of_life_is_news_where_the_cluster_was_taken_for_lost() {
         let check = |good_for: Option<i64>, silence: i64, news: bool| {
-            let beat = Beat { heard: at(0), good_for, silence };
+            let beat = Beat { silence, ..beat(0, 0, good_for) };
             assert_eq!(beat.is_revival(Some(&cluster("True"))), news, "{beat:?}");
             // Taken for lost a moment before it was heard of: the two agree.
-            let before = Beat { heard: at(-silence), ..beat };
-            assert_eq!(reach("east", Some(&cluster("True")), Some(&before), at(0)).is_fresh(), !news);
+            let before = Beat { age: SignedDuration::from_secs(silence), ..beat };
+            assert_eq!(reach("east", Some(&cluster("True")), Some(&before)).is_fresh(), !news);
         };
         check(None, 0, false);
         check(None, 50, false);

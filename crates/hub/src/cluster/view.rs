@@ -7,6 +7,7 @@ use super::settings::{CONFIG_MAP, Config};
 use super::survey::{self, Survey};
 use super::world::{Agent, Managed, Mode, Needs, Peer, Policy, World};
 use crate::drpc::drill;
+use crate::policy::is_metro;
 use crate::recall::Recall;
 use crate::secrets::version_of;
 use crate::views::{self, Pulse, Reach, Shown};
@@ -21,7 +22,7 @@ use lifeboat_api::ramen::{DRAction, DRCluster, DRPlacementControl, DRPolicy, Rep
 use lifeboat_api::view::ManagedClusterView;
 use lifeboat_api::work::{ManifestWork, ManifestWorkSpec};
 use lifeboat_engine::conditions::{find, holds};
-use lifeboat_engine::{Change, Clock, Engine, Index, ObjectKey, Objects, Selection, Trouble};
+use lifeboat_engine::{Change, Engine, Index, ObjectKey, Objects, Selection, Trouble};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -73,7 +74,6 @@ pub struct Watched {
     pub coming_to: Index<String, DRPlacementControl>,
     shown: Shown,
     setup: Setup,
-    clock: Clock,
 }
 
 /// What several controllers of one hub watch anyway, for whoever has it already.
@@ -155,7 +155,6 @@ impl Watched {
             config: engine.objects(own().fields(format!("metadata.name={CONFIG_MAP}"))),
             secrets: engine.objects(own()),
             namespaces: engine.objects(Selection::all()),
-            clock: engine.clock(),
             clusters,
             policies,
             drpcs,
@@ -181,8 +180,9 @@ impl Watched {
     /// Whether a cluster is heard of.
     pub fn reach(&self, cluster: &str) -> Reach {
         let managed = self.managed.get(&ObjectKey::cluster_wide(cluster));
-        let beat = self.pulse.of_cluster(cluster);
-        views::reach(cluster, managed.as_deref(), beat.as_ref(), self.clock.now())
+        // Nothing is placed by it, so a lease that was only listed is believed until it is too old.
+        let beat = self.pulse.of_cluster(cluster).map(views::Beat::believed);
+        views::reach(cluster, managed.as_deref(), beat.as_ref())
     }
 
     /// The cluster whose lease was renewed after so long a silence that it was taken for lost.
@@ -339,12 +339,6 @@ pub(super) fn coming(drpc: &DRPlacementControl) -> Option<(String, Option<String
 
 fn text(name: &Option<String>) -> String {
     name.clone().unwrap_or_default()
-}
-
-/// Whether a policy's clusters share synchronous storage.
-pub(crate) fn is_metro(policy: &DRPolicy) -> bool {
-    let sync = policy.status.as_ref().and_then(|status| status.sync.as_ref());
-    sync.is_some_and(|sync| !sync.peer_classes.is_empty())
 }
 
 /// Whether an application has failed over: it is available, as it is asked for now.

@@ -17,12 +17,13 @@ use crate::{secrets, views, works};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::Patch;
+use lifeboat_api::annotations;
 use lifeboat_api::conditions::drpc::events;
 use lifeboat_api::ramen::{
     DRPlacementControl, DRPlacementControlStatus, DRState, ReplicationState, VolumeReplicationGroup,
 };
 use lifeboat_engine::{Class, Controller, EffectError, Level, ObjectKey, Trouble};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The world was not as it was when this was decided.
@@ -90,7 +91,7 @@ impl Drpcs {
         let mut profiles = group::profiles(&world);
         profiles.retain(|name| name != lifeboat_api::ramen::NO_S3);
         let reading = self.ledger.read(&profiles, &world.group_key()).await;
-        self.readings.lock().insert(key.clone(), reading);
+        self.readings.lock().insert(key.clone(), (reading, self.watched.clock.now()));
         Ok(())
     }
 
@@ -98,9 +99,15 @@ impl Drpcs {
         let drpc = self.known(key)?.drpc;
         let mut metadata = drpc.guard();
         metadata["annotations"] = json!({
-            lifeboat_api::annotations::LAST_APP_DEPLOYMENT_CLUSTER: cluster,
-            lifeboat_api::annotations::LAST_ACTION: action,
+            annotations::LAST_APP_DEPLOYMENT_CLUSTER: cluster,
+            annotations::LAST_ACTION: action,
         });
+        self.watched.drpcs.patch(key, &Patch::Merge(json!({ "metadata": metadata }))).await.map(drop)
+    }
+
+    async fn annotate(&self, key: &ObjectKey, name: &str, value: Value) -> Result<(), EffectError> {
+        let mut metadata = self.known(key)?.drpc.guard();
+        metadata["annotations"] = json!({ name: value });
         self.watched.drpcs.patch(key, &Patch::Merge(json!({ "metadata": metadata }))).await.map(drop)
     }
 
@@ -110,6 +117,11 @@ impl Drpcs {
             Effect::OwnPlacement => self.own_placement(key).await,
             Effect::Watch { cluster } => {
                 views::ask(&self.watched.views, &group::view(&self.known(key)?, &cluster)).await
+            }
+            Effect::LearnFleet => {
+                let now = self.watched.clock.now();
+                self.watched.fleet.learn(&self.client, &self.courier.chance, now).await;
+                Ok(())
             }
             Effect::ReadStores => self.read_stores(key).await,
             Effect::Commission { commission, after } => self.commission(key, &commission, after).await,
@@ -133,7 +145,12 @@ impl Drpcs {
                 let action = act.action().map_or(String::new(), |action| action.as_str().to_owned());
                 self.note_placed(key, &cluster, &action).await
             }
+            Effect::EndProtection { cluster, over, group } => {
+                self.end_protection(key, &cluster, over, &group).await
+            }
             Effect::TakeBackGroup { cluster, over } => self.take_back_group(key, &cluster, over).await,
+            Effect::ForgetPoint => self.annotate(key, annotations::TO_POINT, Value::Null).await,
+            Effect::CallOff { why } => self.annotate(key, annotations::CALLED_OFF, json!(why)).await,
             Effect::TakeBackRest { cluster } => self.take_back_rest(key, &cluster).await,
             Effect::ReleasePlacement => self.release_placement(key).await,
             Effect::Release => self.release(key).await,

@@ -13,7 +13,17 @@ use tokio::sync::oneshot;
 /// Looks once, when all caches are full: that is when an engine lets its controllers begin.
 struct Glance {
     drpcs: Drpcs,
-    told: Mutex<Option<oneshot::Sender<Option<World>>>>,
+    /// One DRPlacementControl; all of them where none is named.
+    of: Option<ObjectKey>,
+    told: Mutex<Option<oneshot::Sender<Vec<World>>>>,
+}
+
+impl Glance {
+    fn worlds(&self) -> Vec<World> {
+        let all = || self.drpcs.watched.drpcs.all().iter().map(|drpc| ObjectKey::of(&**drpc)).collect();
+        let keys: Vec<ObjectKey> = self.of.clone().map_or_else(all, |key| vec![key]);
+        keys.iter().filter_map(|key| self.drpcs.world(key, None)).collect()
+    }
 }
 
 /// Never waits.
@@ -36,10 +46,10 @@ impl Controller for Glance {
     type Why = Nothing;
     type Status = ();
 
-    fn observe(&self, key: &ObjectKey, _: Option<&Trouble>) -> Option<()> {
+    fn observe(&self, _: &ObjectKey, _: Option<&Trouble>) -> Option<()> {
         if let Some(told) = self.told.lock().take() {
             // Whoever asked may have given up.
-            let _ = told.send(self.drpcs.world(key, None));
+            let _ = told.send(self.worlds());
         }
         None
     }
@@ -61,8 +71,8 @@ impl Controller for Glance {
     }
 }
 
-/// The world of a DRPlacementControl as the hub shows it now; `None` where there is none of the name. What only stores know is not in it.
-pub async fn look(client: kube::Client, clock: Clock, kinds: Kinds, key: &ObjectKey) -> Option<World> {
+/// The worlds of one DRPlacementControl, or of all of them, as the hub shows them now. What only stores know is not in them.
+pub async fn look(client: kube::Client, clock: Clock, kinds: Kinds, of: Option<ObjectKey>) -> Vec<World> {
     let mut engine = Engine::new(NAME, client.clone(), clock, Settings::default());
     let watched = watched(&mut engine, &client, kinds, None);
     let setup = Setup::usual(client.clone(), "");
@@ -76,10 +86,10 @@ pub async fn look(client: kube::Client, clock: Clock, kinds: Kinds, key: &Object
         ledger: setup.ledger,
         readings: Mutex::default(),
     };
-    let wiring = engine.controller(Glance { drpcs, told: Mutex::new(Some(told)) });
-    wiring.wake(key.clone());
+    let wiring = engine.controller(Glance { drpcs, of, told: Mutex::new(Some(told)) });
+    wiring.wake(ObjectKey::cluster_wide("all"));
     tokio::select! {
-        () = engine.run(std::future::pending()) => None,
-        world = hear => world.ok().flatten(),
+        () = engine.run(std::future::pending()) => Vec::new(),
+        worlds = hear => worlds.unwrap_or_default(),
     }
 }

@@ -1,7 +1,8 @@
 //! The group of each cluster, as the hub wants it: built anew from the DRPlacementControl and its policy with every decision, on top of what is
 //! already asked of it, so that what only the cluster knew once is not forgotten.
 
-use crate::drpc::commission::{Act, Commission};
+use crate::drpc::commission::{Act, Commission, epoch_on};
+use crate::drpc::decide::{carry, recover};
 use crate::drpc::world::{GroupWords as _, Site, World};
 use crate::words::{Words as _, pairs};
 use crate::works;
@@ -81,11 +82,30 @@ impl<'a> Builder<'a> {
         }
         volsync.rs_spec = self.senders(peer, &volsync.rs_spec);
         group.spec.vol_sync = Some(volsync).filter(|volsync| *volsync != VolSyncSpec::default());
+        let notes = group.metadata.annotations.get_or_insert_default();
         if self.is_first(site) {
-            let notes = group.metadata.annotations.get_or_insert_default();
             notes.insert(annotations::FIRST_DEPLOYMENT.to_owned(), "true".to_owned());
         }
+        if let Some(epoch) = self.world.drpc.note(annotations::RESTORE_ORPHANS) {
+            notes.insert(annotations::RESTORE_ORPHANS.to_owned(), epoch.to_owned());
+        }
+        if let Some(point) = self.point(site) {
+            notes.insert(annotations::TO_POINT.to_owned(), point);
+        }
         group
+    }
+
+    /// The point that a failover restores. It is the user's until the application has arrived; what is asked for after that is for the next failover.
+    fn point(&self, site: &Site) -> Option<String> {
+        let said = site.intent.as_ref().filter(|intent| epoch_on(*intent) == self.commission.epoch);
+        let said =
+            said.and_then(|intent| intent.note(annotations::TO_POINT)).filter(|point| !point.is_empty());
+        let asked = self.world.drpc.note(annotations::TO_POINT).filter(|point| !point.is_empty());
+        let point = match carry::has_arrived(self.world, self.commission) {
+            true => said,
+            false => asked,
+        };
+        point.filter(|_| self.commission.act == Act::Failover).map(str::to_owned)
     }
 
     /// A secondary.
@@ -108,8 +128,16 @@ impl<'a> Builder<'a> {
         group
     }
 
-    /// Nobody has ever seen this group: stores without a record hide nothing.
+    /// Nobody has ever seen this group: stores without a record hide nothing. One that could not be read may hide everything.
     fn is_first(&self, site: &Site) -> bool {
+        let reading = self.world.books.reading.as_ref();
+        let empty =
+            reading.is_some_and(|reading| reading.epoch == 0) && recover::unread(self.world).is_none();
+        empty && self.may_be_first(site)
+    }
+
+    /// Nobody that the hub knows of has ever seen this group; what stores say is another matter.
+    pub fn may_be_first(&self, site: &Site) -> bool {
         let young = matches!(self.world.phase(), None | Some(DRState::Initiating | DRState::Deploying));
         // One that is there and that we did not send as the first is somebody's memory.
         let sent = site
@@ -117,8 +145,7 @@ impl<'a> Builder<'a> {
             .as_ref()
             .is_some_and(|intent| intent.note(annotations::FIRST_DEPLOYMENT) == Some("true"));
         let taken_up = site.seen.found().is_some_and(|seen| !sent || seen.is_observed());
-        let recorded = self.world.books.reading.as_ref().is_some_and(|reading| reading.epoch > 0);
-        self.commission.act == Act::Deploy && young && !taken_up && !recorded
+        self.commission.act == Act::Deploy && young && !taken_up
     }
 
     fn base(&self, site: &Site, before: Option<&VolumeReplicationGroup>) -> VolumeReplicationGroup {
@@ -131,6 +158,16 @@ impl<'a> Builder<'a> {
             // Said aloud: agents add annotations and never take one away.
             (annotations::FIRST_DEPLOYMENT, "false"),
         ]));
+        if let Some(fleet) = self.fleet(site) {
+            notes.insert(annotations::FLEET.to_owned(), fleet);
+        }
+        // An agent takes no annotation away: an order or a point of an earlier day is unsaid aloud.
+        for (key, unsaid) in [(annotations::END_PROTECTION, "false"), (annotations::TO_POINT, "")] {
+            let said = [site.intent.as_ref(), site.seen.found().map(AsRef::as_ref)];
+            if said.into_iter().flatten().any(|group| group.note(key).is_some()) {
+                notes.insert(key.to_owned(), unsaid.to_owned());
+            }
+        }
         let carried = CARRIED.iter().filter_map(|key| Some(((*key).to_owned(), drpc.note(key)?.to_owned())));
         notes.extend(carried);
         let spec = VolumeReplicationGroupSpec {
@@ -151,6 +188,17 @@ impl<'a> Builder<'a> {
             spec,
             status: None,
         }
+    }
+
+    /// The fleet that the application's groups were given first: a hub that lost its key must find their records again.
+    fn fleet(&self, site: &Site) -> Option<String> {
+        let others = [Some(site), self.world.site(&self.commission.holder), self.world.peer_of(&site.name)];
+        let groups = others
+            .into_iter()
+            .flatten()
+            .flat_map(|site| [site.seen.found().map(AsRef::as_ref), site.intent.as_ref()]);
+        let known = groups.flatten().find_map(|group| group.note(annotations::FLEET)).map(str::to_owned);
+        known.or_else(|| self.world.fleet.clone())
     }
 
     /// How data flows. Classes are added as claims use them and never taken away; a secondary has what its primary has.
@@ -264,6 +312,7 @@ pub fn bare(claim: &ProtectedPvc) -> ProtectedPvc {
         last_sync_time: None,
         last_sync_duration: None,
         last_sync_bytes: None,
+        restored_until: None,
         ..claim.clone()
     }
 }

@@ -1,5 +1,6 @@
 //! Looks: puts the world of a DRPlacementControl together from the caches, through indexes.
 
+use crate::drpc::fleet_key::FleetKey;
 use crate::drpc::stores::{Books, Reading};
 use crate::drpc::world::{Site, World};
 use crate::recall::Recall;
@@ -7,13 +8,14 @@ use crate::secrets::Courier;
 use crate::views::{self, Pulse, Shown};
 use crate::words::Words as _;
 use crate::works;
+use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use lifeboat_api::apps::PlacementRule;
 use lifeboat_api::cluster::{ManagedCluster, Placement, PlacementDecision};
 use lifeboat_api::ramen::{DRCluster, DRPlacementControl, DRPolicy, VolumeReplicationGroup};
 use lifeboat_api::view::ManagedClusterView;
 use lifeboat_api::work::ManifestWork;
-use lifeboat_engine::{Index, ObjectKey, Objects, Recorder, Trouble};
+use lifeboat_engine::{Clock, Index, ObjectKey, Objects, Recorder, Trouble};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,6 +40,10 @@ pub(crate) struct Watched {
     pub(crate) views_by_drpc: Index<ObjectKey, ManagedClusterView>,
     pub(crate) leases: Objects<Lease>,
     pub(crate) pulse: Pulse,
+    /// Whether a lease counts only once it was renewed: for a hub that decides by it.
+    pub(crate) strict: bool,
+    pub(crate) clock: Clock,
+    pub(crate) fleet: FleetKey,
     /// The groups that works ask for.
     pub(crate) asked: Recall<ManifestWork, Option<Arc<VolumeReplicationGroup>>>,
     /// The groups that views show.
@@ -51,7 +57,7 @@ pub struct Drpcs {
     pub(crate) recorder: Recorder,
     pub(crate) courier: Courier,
     pub(crate) ledger: Arc<dyn crate::drpc::stores::Ledger>,
-    pub(crate) readings: Mutex<BTreeMap<ObjectKey, Reading>>,
+    pub(crate) readings: Mutex<BTreeMap<ObjectKey, (Reading, Timestamp)>>,
 }
 
 /// The placement that a DRPlacementControl names.
@@ -72,7 +78,8 @@ impl Drpcs {
         let placed = placement_of(&drpc);
         let policy = drpc.spec.dr_policy_ref.name.as_deref().unwrap_or_default();
         let policy = seen.policies.get(&ObjectKey::cluster_wide(policy));
-        let books = Books { reading: self.readings.lock().get(key).cloned() };
+        let (reading, read_at) = self.readings.lock().get(key).cloned().unzip();
+        let books = Books { reading, read_at };
         let mut world = World {
             placement: seen.placements.get(&placed),
             decisions: seen.decisions_by_placement.get(&placed),
@@ -81,6 +88,8 @@ impl Drpcs {
             sites: BTreeMap::new(),
             books,
             trouble: trouble.cloned(),
+            fleet: seen.fleet.id(),
+            fleet_wanted: seen.fleet.is_wanting(seen.clock.now()),
             drpc,
         };
         let mut names: BTreeSet<String> = world.members().into_iter().map(str::to_owned).collect();
@@ -103,7 +112,7 @@ impl Drpcs {
         Site {
             drcluster: seen.drclusters.get(&ObjectKey::cluster_wide(name.as_str())),
             managed: seen.managed.get(&ObjectKey::cluster_wide(name.as_str())),
-            beat: seen.pulse.of_cluster(&name),
+            beat: seen.pulse.of_cluster(&name).map(|beat| if seen.strict { beat } else { beat.believed() }),
             space_work: work(works::types::NAMESPACE),
             key_work: work(works::types::MOVER_SECRET),
             work: group_work,

@@ -18,6 +18,7 @@ pub mod commission;
 pub mod decide;
 pub mod drill;
 mod effects;
+pub mod fleet_key;
 pub mod glance;
 pub mod group;
 mod look;

@@ -4,6 +4,7 @@ use crate::drpc::commission::Act;
 use crate::drpc::decide::{Wish, failover, relocate};
 use crate::drpc::why::Wait;
 use crate::drpc::world::World;
+use crate::views::Reach;
 use jiff::Timestamp;
 use lifeboat_engine::Why as _;
 use serde::Serialize;
@@ -62,7 +63,18 @@ pub fn plan(world: &World, wish: &Wish, now: Timestamp) -> Plan {
     let source = from.as_deref().and_then(|name| world.site(name));
     let mut readies_storage = false;
     match (wish.act, known.as_ref(), target, source) {
-        _ if stays => {}
+        _ if stays => {
+            let silent = target.and_then(|target| match target.reach(now) {
+                Reach::Silent(why) => Some(why),
+                Reach::Fresh => None,
+            });
+            waits.extend(silent.map(|why| {
+                let to = &wish.target;
+                Wait::ClusterSilent(format!(
+                    "{why}; the application is placed on {to}: fail over to the other cluster"
+                ))
+            }));
+        }
         (Act::Failover, Some(_), Some(target), _) => {
             waits.extend(failover::target_ready(world, now, target).err());
             match failover::prerequisites(world, target) {

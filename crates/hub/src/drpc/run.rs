@@ -1,6 +1,7 @@
 //! Puts the controller on an engine and says what wakes it.
 
 use crate::cluster::Shared;
+use crate::drpc::fleet_key::FleetKey;
 use crate::drpc::look::{Drpcs, Watched, placement_of, placement_of_decision};
 use crate::drpc::stores::{Ledger, Shelves};
 use crate::recall::Recall;
@@ -38,6 +39,8 @@ pub struct Setup {
     pub chance: Chance,
     /// Only DRPlacementControls of this namespace are served; all where absent.
     pub only: Option<String>,
+    /// Where the hub's own key is; groups name no fleet where absent.
+    pub home: Option<String>,
 }
 
 impl Setup {
@@ -48,7 +51,8 @@ impl Setup {
             let filled = ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), bytes);
             filled.expect("invariant: the system's source of chance does not run dry");
         });
-        Self { ledger, chance, only: None }
+        let home = Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty());
+        Self { ledger, chance, only: None, home }
     }
 }
 
@@ -95,7 +99,9 @@ impl Hub {
 /// The controller on an engine of its own.
 pub fn serve(client: kube::Client, clock: Clock, settings: Settings, kinds: Kinds, setup: Setup) -> Hub {
     let mut engine = Engine::new(NAME, client.clone(), clock, settings);
-    let watched = watched(&mut engine, &client, kinds, setup.only.as_deref());
+    let fleet = FleetKey::of(setup.home.clone());
+    let watched =
+        Watched { strict: true, fleet, ..watched(&mut engine, &client, kinds, setup.only.as_deref()) };
     let wiring = controller(&mut engine, client, &watched, setup);
     Hub { engine, wiring, watched }
 }
@@ -147,6 +153,9 @@ pub(super) fn watched(
         works_by_drpc: works.index(|work: &ManifestWork| named(work)),
         views_by_drpc: views.index(|view: &ManagedClusterView| named(view)),
         pulse: Pulse::of(&leases, engine.clock()),
+        strict: false,
+        fleet: FleetKey::default(),
+        clock: engine.clock(),
         asked: Recall::of(&works),
         shown: Recall::of(&views),
         leases,

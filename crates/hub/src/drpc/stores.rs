@@ -4,6 +4,7 @@
 use crate::cluster::settings::{CONFIG_MAP, Config, Profile};
 use crate::words::Words as _;
 use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::Api;
 use lifeboat_api::annotations;
@@ -23,6 +24,26 @@ const CONNECTIONS: usize = 32;
 pub struct Books {
     /// What they said when they were last asked in the life of this process.
     pub reading: Option<Reading>,
+    /// When that was.
+    pub read_at: Option<Timestamp>,
+}
+
+/// How soon stores that could not be read are asked again.
+const AGAIN: SignedDuration = SignedDuration::from_secs(30);
+
+impl Books {
+    /// Whether the stores shall be asked: nobody has in the life of this process, or one could not be read and may be by now.
+    pub fn is_wanting(&self, now: Timestamp) -> bool {
+        match &self.reading {
+            None => true,
+            Some(reading) => !reading.unread.is_empty() && self.again().is_some_and(|again| again <= now),
+        }
+    }
+
+    /// When stores that could not be read are asked again.
+    pub fn again(&self) -> Option<Timestamp> {
+        self.read_at?.checked_add(AGAIN).ok()
+    }
 }
 
 /// What the stores said.

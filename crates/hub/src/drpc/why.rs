@@ -29,6 +29,14 @@ pub enum Wait {
     UserMustChoose(String),
     /// What is known contradicts itself.
     RolesUnclear(String),
+    /// The group of the cluster where the application runs was deleted without the order to end protection: a user must choose.
+    Orphaned(String),
+    /// The order to end protection has not reached a cluster yet.
+    EndingProtection(String),
+    /// A store could not be read, so that it is not known whether the application was deployed before.
+    StoresUnread(String),
+    /// A relocation could not go on and was called off.
+    CalledOff(String),
     /// The agent of a cluster refuses a work.
     WorkRefused(String),
     /// A work is being deleted, so that another of its name cannot be made.
@@ -83,6 +91,10 @@ impl fmt::Display for Wait {
             | Self::ViewFailed(why)
             | Self::UserMustChoose(why)
             | Self::RolesUnclear(why)
+            | Self::Orphaned(why)
+            | Self::EndingProtection(why)
+            | Self::StoresUnread(why)
+            | Self::CalledOff(why)
             | Self::WorkRefused(why)
             | Self::WorkGoing(why)
             | Self::GroupNotSeen(why)
@@ -115,6 +127,8 @@ impl Why for Wait {
             | Self::Conflict(_)
             | Self::UserMustChoose(_)
             | Self::RolesUnclear(_)
+            | Self::Orphaned(_)
+            | Self::CalledOff(_)
             | Self::NotFenced(_)
             | Self::WorkRefused(_) => Some(Level::Warning),
             _ => None,

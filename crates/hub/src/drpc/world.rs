@@ -2,7 +2,7 @@
 
 use crate::drpc::commission::{Commission, epoch_on};
 use crate::drpc::stores::Books;
-use crate::views::{Beat, Reach, Seen, reach};
+use crate::views::{Beat, Reach, Seen, is_unheard, reach};
 use crate::words::Words as _;
 use crate::works;
 use jiff::Timestamp;
@@ -10,13 +10,14 @@ use lifeboat_api::annotations;
 use lifeboat_api::apps::PlacementRule;
 use lifeboat_api::cluster::{ManagedCluster, Placement, PlacementDecision};
 use lifeboat_api::conditions::drpc::DECISION_RETAINED_FOR_FAILOVER;
+use lifeboat_api::conditions::vrg;
 use lifeboat_api::ramen::{
     DRCluster, DRPlacementControl, DRPlacementControlStatus, DRPolicy, DRState, ProtectedPvc,
     ReplicationState, VolumeReplicationGroup, VrgState,
 };
 use lifeboat_api::view::ManagedClusterView;
 use lifeboat_api::work::ManifestWork;
-use lifeboat_engine::conditions::holds;
+use lifeboat_engine::conditions::{find, holds};
 use lifeboat_engine::{ObjectKey, Trouble};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -41,6 +42,10 @@ pub struct World {
     pub books: Books,
     /// The last failure.
     pub trouble: Option<Trouble>,
+    /// The fingerprint of the hub's key, where it is known.
+    pub fleet: Option<String>,
+    /// Whether it shall be found out now.
+    pub fleet_wanted: bool,
 }
 
 /// What is known of one cluster.
@@ -105,6 +110,10 @@ pub trait GroupWords {
     fn epoch(&self) -> i64;
     /// The claims that movers copy.
     fn copied(&self) -> impl Iterator<Item = &ProtectedPvc>;
+    /// Whether it came back after a deletion that nobody ordered, without its PVCs: it waits for a user's choice.
+    fn is_orphaned(&self) -> bool;
+    /// Whether its deletion ends the protection.
+    fn ends_protection(&self) -> bool;
 }
 
 impl GroupWords for VolumeReplicationGroup {
@@ -139,6 +148,16 @@ impl GroupWords for VolumeReplicationGroup {
         let claims = self.status.iter().flat_map(|status| &status.protected_pvcs);
         claims.filter(|claim| claim.protected_by_vol_sync)
     }
+
+    fn is_orphaned(&self) -> bool {
+        let conditions = self.status.as_ref().map_or(&[][..], |status| &status.conditions);
+        find(conditions, vrg::TYPE_CLUSTER_DATA_READY)
+            .is_some_and(|one| one.status == "False" && one.reason == vrg::REASON_ORPHANED)
+    }
+
+    fn ends_protection(&self) -> bool {
+        self.note(annotations::END_PROTECTION) == Some("true")
+    }
 }
 
 impl Site {
@@ -151,8 +170,23 @@ impl Site {
     }
 
     /// Whether what is known of it is true now.
-    pub fn reach(&self, now: Timestamp) -> Reach {
-        reach(&self.name, self.managed.as_deref(), self.beat.as_ref(), now)
+    pub fn reach(&self, _: Timestamp) -> Reach {
+        reach(&self.name, self.managed.as_deref(), self.beat.as_ref())
+    }
+
+    /// Whether it is not known yet if it is heard of, because the hub has just started.
+    pub fn is_unheard(&self) -> bool {
+        is_unheard(self.managed.as_deref(), self.beat.as_ref())
+    }
+
+    /// Whether it was not heard of in the life of this process: what the hub remembers of it may be of an older day.
+    pub fn is_unproven(&self) -> bool {
+        self.beat.as_ref().is_some_and(|beat| !beat.renewed) && !self.is_unheard()
+    }
+
+    /// Whether its work is on its way out, so that it cannot be changed any more.
+    pub fn is_work_deleting(&self) -> bool {
+        self.work.as_ref().is_some_and(|work| work.is_going())
     }
 
     /// Whether what is known of it is true now.
@@ -278,18 +312,6 @@ impl World {
 
     /// Whether storage is shared, so that a failed cluster must be fenced.
     pub fn is_metro(&self) -> bool {
-        let Some(policy) = &self.policy else { return false };
-        let status = policy.status.as_ref();
-        let has = |classes: Option<&lifeboat_api::ramen::PeerClasses>| {
-            classes.is_some_and(|classes| !classes.peer_classes.is_empty())
-        };
-        let (sync, asynchronous) = (
-            has(status.and_then(|status| status.sync.as_ref())),
-            has(status.and_then(|status| status.async_.as_ref())),
-        );
-        let interval = policy.spec.scheduling_interval.as_str();
-        let unscheduled =
-            interval.is_empty() || interval.trim_end_matches(['m', 'h', 'd']).chars().all(|c| c == '0');
-        sync || (!asynchronous && unscheduled)
+        self.policy.as_ref().is_some_and(|policy| crate::policy::is_metro(policy))
     }
 }

@@ -1,10 +1,10 @@
 //! Puts the controller of DRPolicies on an engine and says what wakes it; observes and acts.
 
 use super::decide::{Effect, PolicyDecision, decide};
+use super::is_metro;
 use super::why::Wait;
 use super::world::{Member, OpsNamespace, Other, World};
 use crate::cluster::Watched;
-use crate::cluster::view::is_metro;
 use crate::words::{Words as _, difference};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;

@@ -25,6 +25,32 @@ pub fn admit(world: &World) -> Result<(), Wait> {
     others(world)
 }
 
+/// What is done while a request is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limits {
+    /// Nothing: it is not ours, it is a drill, or there is nothing to do it with.
+    Nothing,
+    /// What was decided last is carried out, and nothing new begins.
+    CarryOnly,
+    /// Everything that an application needs which is deployed already: the policy was good when it was deployed.
+    Deployed,
+}
+
+/// What is done though a request is refused: what is the matter with a policy, a setting or a word must not keep an application from its place.
+pub fn limits(world: &World, why: &Wait) -> Limits {
+    let known = world.commission().is_some() && world.members().len() == 2;
+    let holds = known && placement(world).is_ok() && others(world).is_ok() && !world.drpc.spec.dry_run;
+    match why {
+        _ if !holds => Limits::Nothing,
+        Wait::PolicyNotReady(_) => match served(world).and_then(|()| clusters(world)) {
+            Ok(()) => Limits::Deployed,
+            Err(_) => Limits::CarryOnly,
+        },
+        Wait::Invalid(_) | Wait::Unsupported(_) => Limits::CarryOnly,
+        _ => Limits::Nothing,
+    }
+}
+
 /// One placement, left to us, for one cluster.
 fn placement(world: &World) -> Result<(), Wait> {
     let spec = &world.drpc.spec.placement_ref;
@@ -178,7 +204,14 @@ fn others(world: &World) -> Result<(), Wait> {
 
 /// What is ours is marked before anything is done with it, and every cluster is asked for its group.
 pub fn own(world: &World) -> Option<Step> {
+    // What is looked at on the clusters depends on the application's namespace.
+    if world.drpc.note(annotations::APP_NAMESPACE).is_none() {
+        return Some(Step::one(Effect::Own));
+    }
     let mut effects = Vec::new();
+    if world.fleet_wanted {
+        effects.push(Effect::LearnFleet);
+    }
     if !is_owned(world) {
         effects.push(Effect::Own);
     }

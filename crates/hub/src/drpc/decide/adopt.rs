@@ -43,6 +43,10 @@ fn as_it_is(world: &World, cluster: &str, group: &VolumeReplicationGroup) -> Vol
     notes.retain(|key, _| key.contains("ramendr.openshift.io/"));
     notes.insert(annotations::DRPC_UID.to_owned(), world.drpc.uid().to_owned());
     notes.insert(annotations::DESTINATION_CLUSTER.to_owned(), cluster.to_owned());
+    // An order to end protection that a lost hub gave is not ours.
+    if let Some(order) = notes.get_mut(annotations::END_PROTECTION) {
+        "false".clone_into(order);
+    }
     VolumeReplicationGroup {
         metadata: ObjectMeta {
             name: group.metadata.name.clone(),

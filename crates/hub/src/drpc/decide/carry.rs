@@ -3,7 +3,8 @@
 
 use crate::drpc::commission::{Act, Commission};
 use crate::drpc::decide::{
-    Effect, Peer, Report, Step, arrived, commission, obstacle, put, put_space, relocate, settle, underway,
+    Effect, Peer, Report, Step, arrived, commission, obstacle, orphan, put, put_space, recover, relocate,
+    settle, underway,
 };
 use crate::drpc::group::{Builder, FinalSync, is_ready};
 use crate::drpc::status::told_by;
@@ -41,9 +42,15 @@ pub fn carry(world: &World, now: Timestamp, known: &Commission) -> Step {
     if let Some(step) = promote(world, now, known, holder) {
         return step;
     }
+    if let Some(step) = orphan::wait(world, now, known, holder) {
+        return step;
+    }
     let ready = readiness(world, now, known, holder);
     let here = has_arrived(world, known);
     if let (Err((progression, why)), false) = (&ready, here || known.act == Act::Deploy) {
+        if let Some(effect) = take_off(world, now, known, peer) {
+            return Step::one(effect);
+        }
         let report = Report::new(underway(known.act), progression.clone(), Peer::NotStarted);
         return Step::Rest(report.waiting(why.clone()));
     }
@@ -53,6 +60,13 @@ pub fn carry(world: &World, now: Timestamp, known: &Commission) -> Step {
     }
     if !is_noted(world, known) {
         return Step::one(Effect::NotePlaced { cluster: known.holder.clone(), act: known.act });
+    }
+    let restored =
+        holder.intent.as_ref().filter(|_| here).and_then(|intent| intent.note(annotations::TO_POINT));
+    if restored
+        .is_some_and(|point| !point.is_empty() && world.drpc.note(annotations::TO_POINT) == Some(point))
+    {
+        return Step::one(Effect::ForgetPoint);
     }
     if let (Err((progression, why)), false) = (&ready, here) {
         let report = Report::new(underway(known.act), progression.clone(), Peer::NotStarted);
@@ -73,7 +87,9 @@ fn step_down(world: &World, now: Timestamp, known: &Commission, peer: Option<&Si
         put(world, &peer.name, Builder::new(world, known, now).secondary(peer)).into_iter().collect();
     // The application stays where it is, if it still is, until its group there has given up its role.
     let kept = retained(world, known, peer);
-    if world.chosen() != kept {
+    // A work that is on its way out says primary until it is gone, and nobody obeys it any more.
+    let moved = peer.is_work_deleting() && world.chosen().contains(&Chosen::home(&known.holder));
+    if world.chosen() != kept && !moved {
         effects.push(Effect::Place { chosen: kept });
     }
     (!effects.is_empty()).then_some(Step::Do(effects, None))
@@ -100,7 +116,17 @@ fn promote(world: &World, now: Timestamp, known: &Commission, holder: &Site) -> 
             Report::new(underway(known.act), Progression::CreatingMW, Peer::NotStarted).waiting(why),
         ));
     }
-    let wanted = Builder::new(world, known, now).primary(holder, FinalSync::None);
+    let builder = Builder::new(world, known, now);
+    if builder.may_be_first(holder) {
+        if world.books.is_wanting(now) {
+            return Some(Step::one(Effect::ReadStores));
+        }
+        if let Some(why) = recover::unread(world) {
+            let report = Report::new(underway(known.act), Progression::CreatingMW, Peer::NotStarted);
+            return Some(Step::Rest(report.waiting(why).until(world.books.again())));
+        }
+    }
+    let wanted = builder.primary(holder, FinalSync::None);
     let effects: Vec<Effect> =
         [put_space(world, &holder.name), put(world, &holder.name, wanted)].into_iter().flatten().collect();
     (!effects.is_empty()).then_some(Step::Do(effects, None))
@@ -148,6 +174,18 @@ pub fn readiness(
 /// Whether a cluster has given up its role, as far as the application may be taken off it.
 pub fn has_yielded(site: &Site, epoch: i64, now: Timestamp) -> bool {
     site.group_at(epoch, now).is_some_and(|group| group.is_secondary() && group.is_observed())
+}
+
+/// A cluster that has given up its role is no longer asked to run the application, also while the holder is not ready: its claims are in use as long as
+/// it does, and it could not take over again.
+fn take_off(world: &World, now: Timestamp, known: &Commission, peer: Option<&Site>) -> Option<Effect> {
+    let chosen = world.chosen();
+    let yielded = |one: &Chosen| {
+        one.retained
+            && peer.is_some_and(|peer| peer.name == one.cluster && has_yielded(peer, known.epoch, now))
+    };
+    let left: Vec<Chosen> = chosen.iter().filter(|one| !yielded(one)).cloned().collect();
+    (chosen != left).then_some(Effect::Place { chosen: left })
 }
 
 /// Points the placement at the holder; a failed cluster keeps its mark until it has given up its role.

@@ -3,7 +3,7 @@
 //! it returns.
 
 use crate::drpc::commission::{Act, Commission};
-use crate::drpc::decide::{Effect, Peer, Report, Step, carry, commission, next_epoch, put};
+use crate::drpc::decide::{Effect, Peer, Report, Step, carry, commission, next_epoch, orphan, put};
 use crate::drpc::group::{Builder, FinalSync};
 use crate::drpc::why::Wait;
 use crate::drpc::world::{Chosen, GroupWords as _, Site, World};
@@ -71,6 +71,10 @@ fn next(world: &World, now: Timestamp) -> Step {
 /// An application that was taken off its cluster is put back, or arrives, before anything else.
 fn come_to_rest(world: &World, now: Timestamp) -> Option<Step> {
     let known = world.commission();
+    // Where it was, it would start empty.
+    if known.as_ref().is_some_and(|known| orphan::is_orphaned(world, now, known)) {
+        return None;
+    }
     let holder = known.as_ref().and_then(|known| world.site(&known.holder));
     if let (Some(known), Some(holder)) = (&known, holder)
         && FinalSync::asked(holder.intent.as_ref()) != FinalSync::None
@@ -156,6 +160,51 @@ fn by_sight(world: &World, now: Timestamp) -> Option<Step> {
     }
 }
 
+/// The order to end protection goes to every cluster that answers, before anything is deleted: a group that is deleted without it is orphaned and
+/// keeps everything. Nothing where all that answer have it.
+fn order(world: &World, now: Timestamp) -> Option<Step> {
+    let mut effects = Vec::new();
+    let mut waits = Vec::new();
+    let there = world.sites.values().filter(|site| site.is_fresh(now));
+    for site in there.filter(|site| site.work.as_ref().is_some_and(|work| !work.is_going())) {
+        let (Some(work), Some(intent)) = (&site.work, &site.intent) else { continue };
+        if !intent.ends_protection() {
+            let mut group = intent.clone();
+            let notes = group.metadata.annotations.get_or_insert_default();
+            notes.insert(annotations::END_PROTECTION.to_owned(), "true".to_owned());
+            effects.push(Effect::EndProtection {
+                cluster: site.name.clone(),
+                over: work.metadata.resource_version.clone(),
+                group: Box::new(group),
+            });
+        }
+        if site.view.is_none() {
+            effects.push(Effect::Watch { cluster: site.name.clone() });
+        }
+        let told = match &site.seen {
+            Seen::Found(group) => group.ends_protection(),
+            // Whatever is made of the work from now on has the order.
+            Seen::Absent | Seen::NotYet | Seen::Failed(_) => {
+                crate::works::is_applied(work) || crate::works::refusal(work).is_some()
+            }
+        };
+        if !told {
+            let refused = crate::works::refusal(work).map(|why| format!(": {why}")).unwrap_or_default();
+            waits.push(Wait::EndingProtection(format!(
+                "Waiting for the VRG {} on cluster {} to show the order to end protection{refused}.",
+                world.group_key(),
+                site.name
+            )));
+        }
+    }
+    if !effects.is_empty() {
+        return Some(Step::Do(effects, None));
+    }
+    let mut report = report();
+    report.waits = waits;
+    (!report.waits.is_empty()).then_some(Step::Rest(report))
+}
+
 /// Takes back what was sent: the secondary's group, then the primary's, then everything else.
 fn take_back(world: &World, now: Timestamp) -> Option<Step> {
     let chosen = world.chosen();
@@ -163,6 +212,9 @@ fn take_back(world: &World, now: Timestamp) -> Option<Step> {
     if chosen.iter().any(|one| one.retained) && world.is_placed() && !is_placement_going(world) {
         let kept: Vec<Chosen> = chosen.into_iter().filter(|one| !one.retained).collect();
         return Some(Step::one(Effect::Place { chosen: kept }));
+    }
+    if let Some(step) = order(world, now) {
+        return Some(step);
     }
     let (primaries, secondaries): (Vec<&Site>, Vec<&Site>) =
         world.sites.values().partition(|site| site.is_meant_primary());

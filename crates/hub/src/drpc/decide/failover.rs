@@ -2,12 +2,12 @@
 //! used to tell which storage must be made ready.
 
 use crate::drpc::commission::{Act, Commission};
-use crate::drpc::decide::{Peer, Report, Step, commission, next_epoch, relocate};
+use crate::drpc::decide::{Peer, Report, Step, carry, commission, next_epoch, relocate};
 use crate::drpc::why::Wait;
 use crate::drpc::world::{GroupWords as _, Site, World};
 use crate::views::{Reach, Seen};
 use crate::words::Words as _;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use lifeboat_api::conditions::drcluster;
 use lifeboat_api::ramen::{DRState, FailoverLoss, MMode, Progression, VrgState};
@@ -29,6 +29,10 @@ pub fn begin(world: &World, now: Timestamp, known: &Commission, target: &str) ->
         return Step::Do(vec![commission(world, given)], Some(starting()));
     }
     if let Err(why) = target_ready(world, now, site) {
+        // What the last action left undone may be what the target waits for.
+        if !at_home && let Step::Do(effects, _) = carry::carry(world, now, known) {
+            return Step::Do(effects, None);
+        }
         return rest(DRState::Initiating, Progression::CheckingFailoverPrerequisites, why);
     }
     if let Err((progression, why)) = prerequisites(world, site) {
@@ -121,7 +125,9 @@ fn modes(old: &Site) -> Vec<(String, String)> {
     let claims = claims.flat_map(|status| &status.protected_pvcs);
     let mut all: Vec<(String, String)> = claims
         .filter_map(|claim| {
-            let id = claim.replication_id.as_ref().filter(|id| id.modes.contains(&MMode::Failover))?;
+            // Storage without an identity cannot be told apart, so nothing can be asked of it.
+            let id = claim.replication_id.as_ref().filter(|id| !id.id.is_empty())?;
+            let id = Some(id).filter(|id| id.modes.contains(&MMode::Failover))?;
             Some((claim.csi_provisioner.clone().unwrap_or_default(), id.id.clone()))
         })
         .collect();
@@ -141,15 +147,45 @@ fn is_activated(target: &Site, provisioner: &str, id: &str) -> bool {
 }
 
 /// What is given up: everything since the last copy that was reported. What the failed cluster did after it was last heard of is not known, so this
-/// is the most that can be lost, not the least.
+/// is the most that can be lost, not the least. It was reported by that cluster's clock, so what that clock is known to be ahead is added.
 pub fn loss(world: &World, now: Timestamp, target: &str) -> FailoverLoss {
     let reported =
         |site: &Site| site.seen.found().and_then(|group| group.status.as_ref()?.last_group_sync_time.clone());
-    let old = world.peer_of(target).and_then(reported);
-    let data_until = old.or_else(|| world.shown().last_group_sync_time);
-    // A copy of tomorrow was stamped by a wrong clock, and says nothing. What is begun of a second can be lost as well.
-    let seconds =
-        data_until.as_ref().map(|until| now.duration_since(until.0)).filter(|span| !span.is_negative());
-    let at_most_seconds = seconds.map(|span| span.as_secs() + i64::from(span.subsec_nanos() > 0));
+    let old = world.peer_of(target);
+    let data_until = old.and_then(reported).or_else(|| world.shown().last_group_sync_time);
+    let at_most_seconds = data_until.as_ref().and_then(|until| span(old, until.0, now));
     FailoverLoss { time: Some(Time(whole_seconds(now))), data_until, at_most_seconds }
+}
+
+/// How far the clock of a cluster is ahead, as far as that was measured.
+fn ahead(site: Option<&Site>) -> SignedDuration {
+    let measured = site.and_then(|site| site.beat.as_ref()?.ahead);
+    measured.filter(SignedDuration::is_positive).unwrap_or_default()
+}
+
+/// Whole seconds, rounded up, from a time by the clock of `from` to one by ours. A copy of tomorrow was stamped by a wrong clock, and says nothing.
+fn span(from: Option<&Site>, until: Timestamp, now: Timestamp) -> Option<i64> {
+    let span = now.duration_since(until) + ahead(from);
+    (!span.is_negative()).then(|| span.as_secs() + i64::from(span.subsec_nanos() > 0))
+}
+
+/// What a failover has really given up, once the target says from which cuts it restored every claim: the oldest of them counts. Nothing where it does
+/// not say so of all, or where those cuts are of another restore.
+pub fn restored(world: &World, now: Timestamp, known: &Commission) -> Option<FailoverLoss> {
+    let told = world.shown().last_failover?;
+    let began = told.time.as_ref()?.0;
+    let (site, old) = (world.site(&known.holder)?, world.peer_of(&known.holder));
+    let status = site.group_at(known.epoch, now)?.status.as_ref()?;
+    let cuts: Vec<Option<Timestamp>> =
+        status.protected_pvcs.iter().map(|claim| claim.restored_until.as_ref().map(|time| time.0)).collect();
+    let oldest = cuts.iter().copied().collect::<Option<Vec<_>>>()?.into_iter().min()?;
+    // The time is told without the fraction of a second that may be lost too.
+    let at_most =
+        span(old, oldest, began + SignedDuration::from_secs(1)).filter(|_| known.act == Act::Failover)?;
+    let loss = FailoverLoss {
+        time: told.time.clone(),
+        data_until: Some(Time(oldest)),
+        at_most_seconds: Some(at_most),
+    };
+    (loss.data_until != told.data_until).then_some(loss)
 }

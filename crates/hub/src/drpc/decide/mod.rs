@@ -7,6 +7,7 @@
 //! | `recover` | what a hub may believe that lost its memory |
 //! | `deploy`, `failover`, `relocate` | what must hold before an epoch is given out, and what comes before it |
 //! | `carry` | carrying out the epoch that was given out, up to the placement |
+//! | `orphan` | a holder whose group and PVCs were deleted without the order to end protection |
 //! | `settle` | the peer: cleaned up, replicating, ready for the next action |
 //! | `delete` | letting go, without losing what is under way |
 
@@ -16,6 +17,7 @@ pub mod carry;
 pub mod delete;
 pub mod deploy;
 pub mod failover;
+pub mod orphan;
 pub mod recover;
 pub mod relocate;
 pub mod settle;
@@ -30,7 +32,7 @@ use jiff::Timestamp;
 use lifeboat_api::ramen::{
     DRPlacementControlStatus, DRState, FailoverLoss, Progression, ReplicationState, VolumeReplicationGroup,
 };
-use lifeboat_engine::Decision;
+use lifeboat_engine::{Decision, Next};
 use serde::Serialize;
 
 /// What can be done about a DRPlacementControl.
@@ -47,6 +49,8 @@ pub enum Effect {
     },
     /// Asks the object stores.
     ReadStores,
+    /// Reads the hub's own key, or makes it.
+    LearnFleet,
     /// Gives out an epoch: from here on, who is primary is on record.
     Commission {
         /// What is given out.
@@ -94,6 +98,22 @@ pub enum Effect {
         /// By which action.
         act: Act,
     },
+    /// Takes the point of a failover that has arrived off the DRPlacementControl: the next failover is not to it.
+    ForgetPoint,
+    /// Writes down that a relocation is called off, so that it is not tried again by itself.
+    CallOff {
+        /// The generation that asked for it, and why.
+        why: String,
+    },
+    /// Tells the group on a cluster that its deletion ends the protection.
+    EndProtection {
+        /// The cluster.
+        cluster: String,
+        /// The version of the work that this was decided on.
+        over: Option<String>,
+        /// The group, as it is asked for, with the order.
+        group: Box<VolumeReplicationGroup>,
+    },
     /// Takes the group back from a cluster.
     TakeBackGroup {
         /// The cluster.
@@ -130,6 +150,8 @@ pub struct Report {
     pub unwell: Option<Wait>,
     /// What a failover that begins now gives up.
     pub loss: Option<FailoverLoss>,
+    /// When to look again though nothing has changed.
+    pub until: Option<Timestamp>,
 }
 
 /// How ready the peer is for the next action.
@@ -152,7 +174,14 @@ pub enum Peer {
 impl Report {
     /// A report.
     pub fn new(phase: DRState, progression: Progression, peer: Peer) -> Self {
-        Self { phase, progression, waits: Vec::new(), peer, unwell: None, loss: None }
+        Self { phase, progression, waits: Vec::new(), peer, unwell: None, loss: None, until: None }
+    }
+
+    /// The same, looked at again at a time.
+    #[must_use]
+    pub fn until(mut self, until: Option<Timestamp>) -> Self {
+        self.until = until;
+        self
     }
 
     /// The same, waiting for something.
@@ -204,30 +233,60 @@ pub fn decide(world: &World, now: Timestamp) -> DrpcDecision {
     if delete::is_going(world) {
         return conclude(world, now, delete::delete(world, now));
     }
-    if let Err(why) = admit::admit(world) {
-        let status = Telling::of(world, now).refused(&why).done();
-        return Decision::wait(why).showing(status);
-    }
+    let limits = match admit::admit(world) {
+        Ok(()) => None,
+        Err(why) => match admit::limits(world, &why) {
+            admit::Limits::Nothing => {
+                let status = Telling::of(world, now).refused(&why).done();
+                return Decision::wait(why).showing(status);
+            }
+            limits => Some((limits, why)),
+        },
+    };
     if let Some(step) = admit::own(world) {
         return conclude(world, now, step);
     }
     let step = match recover::recover(world, now) {
         recover::Memory::Step(step) => step,
-        recover::Memory::New => deploy::begin(world, now),
-        recover::Memory::Known(commission) => go_on(world, now, &commission),
+        recover::Memory::New => match &limits {
+            None => deploy::begin(world, now),
+            Some((_, why)) => {
+                let status = Telling::of(world, now).refused(why).done();
+                return Decision::wait(why.clone()).showing(status);
+            }
+        },
+        recover::Memory::Known(commission) => match &limits {
+            Some((admit::Limits::CarryOnly, _)) => carry::carry(world, now, &commission),
+            _ => go_on(world, now, &commission),
+        },
     };
-    conclude(world, now, step)
+    conclude(world, now, beside(step, limits.map(|(_, why)| why)))
+}
+
+/// The same step, beside which it is said what is wrong with the request or the policy: what is under way goes on meanwhile.
+fn beside(step: Step, why: Option<Wait>) -> Step {
+    let Some(why) = why else { return step };
+    match step {
+        Step::Do(effects, report) => Step::Do(effects, report.map(|one| one.waiting(why))),
+        Step::Rest(report) => Step::Rest(report.waiting(why)),
+    }
 }
 
 /// What to do about an application whose place is known.
 fn go_on(world: &World, now: Timestamp, commission: &Commission) -> Step {
     let Some(wish) = wish(world) else { return carry::carry(world, now, commission) };
     let fulfilled = wish.act == commission.act && wish.target == commission.holder;
+    // Nothing but a failover can be made of an application whose data waits for a choice.
+    let leaves = wish.act == Act::Failover && wish.target != commission.holder;
     match wish.act {
+        _ if orphan::is_orphaned(world, now, commission) && !leaves => carry::carry(world, now, commission),
         _ if fulfilled => carry::carry(world, now, commission),
         // Taking an action away asks for nothing: what was decided last stays.
         Act::Deploy => carry::carry(world, now, commission),
         _ if drill::is_left(&world.drpc) => leave(carry::carry(world, now, commission)),
+        Act::Relocate if relocate::is_called_off(world, commission).is_some() => {
+            beside(carry::carry(world, now, commission), relocate::is_called_off(world, commission))
+        }
         Act::Failover => failover::begin(world, now, commission, &wish.target),
         Act::Relocate => relocate::begin(world, now, commission, &wish.target),
     }
@@ -244,9 +303,36 @@ fn leave(step: Step) -> Step {
     }
 }
 
+/// Whether an effect changes a role or a place, or asks for one: it rests on what the clusters are like now.
+fn is_weighty(effect: &Effect) -> bool {
+    matches!(
+        effect,
+        Effect::Commission { .. }
+            | Effect::PutGroup { .. }
+            | Effect::Adopt { .. }
+            | Effect::Place { .. }
+            | Effect::EndProtection { .. }
+            | Effect::TakeBackGroup { .. }
+    )
+}
+
+/// The same step, unless it changes a role or a place and the hub has just started: then each cluster is heard of first, or shown to be silent.
+fn once_heard(world: &World, now: Timestamp, step: Step) -> Step {
+    let unheard: Vec<&crate::drpc::world::Site> =
+        world.sites.values().filter(|site| site.is_unheard()).collect();
+    let weighty = matches!(&step, Step::Do(effects, _) if effects.iter().any(is_weighty));
+    if unheard.is_empty() || !weighty {
+        return step;
+    }
+    let mut report = Report::new(recover::unchanged(world), recover::quiet(world), Peer::NotStarted);
+    report.waits = unheard.iter().map(|site| recover::not_heard(site)).collect();
+    report.until = recover::heard_by(&unheard, now);
+    Step::Rest(report)
+}
+
 /// Turns a step into a decision.
 fn conclude(world: &World, now: Timestamp, step: Step) -> DrpcDecision {
-    match step {
+    match once_heard(world, now, step) {
         // What failed before is told, for it may fail again for long.
         Step::Do(effects, None) if world.trouble.is_some() => {
             Decision::act(effects).showing(Telling::of(world, now).troubled().done())
@@ -261,7 +347,13 @@ fn conclude(world: &World, now: Timestamp, step: Step) -> DrpcDecision {
         Step::Rest(report) => {
             let status = Telling::of(world, now).told(&report).done();
             match report.waits.into_iter().next() {
-                Some(why) => Decision::wait(why).showing(status),
+                Some(why) => {
+                    let mut decision = Decision::wait(why);
+                    if let Next::Wait { until, .. } = &mut decision.next {
+                        *until = report.until;
+                    }
+                    decision.showing(status)
+                }
                 None => Decision::settled().showing(status),
             }
         }
@@ -298,7 +390,8 @@ pub fn arrived(act: Act) -> DRState {
 
 /// The effect that sends a group to a cluster, if it is not there already as wanted.
 pub(crate) fn put(world: &World, cluster: &str, wanted: VolumeReplicationGroup) -> Option<Effect> {
-    let site = world.site(cluster)?;
+    // A work that is on its way out cannot be changed, and a cluster that has left the fleet has no namespace to send to.
+    let site = world.site(cluster).filter(|site| !site.is_work_deleting() && site.managed.is_some())?;
     let work = crate::drpc::group::work(world, cluster, &wanted);
     if site.work.as_ref().is_some_and(|known| crate::works::says(known, &work)) {
         return None;

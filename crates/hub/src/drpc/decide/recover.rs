@@ -7,12 +7,14 @@
 
 use crate::drpc::commission::{Act, Commission};
 use crate::drpc::decide::adopt::adopt;
+use crate::drpc::decide::orphan::is_orphaned;
 use crate::drpc::decide::{Effect, Peer, Report, Step, Wish, commission, wish};
 use crate::drpc::why::Wait;
 use crate::drpc::world::{GroupWords as _, Site, World};
 use crate::views::Seen;
 use crate::words::Words as _;
 use jiff::Timestamp;
+use lifeboat_api::annotations;
 use lifeboat_api::ramen::{DRState, Progression, VolumeReplicationGroup};
 
 /// What the hub knows.
@@ -31,11 +33,18 @@ pub fn recover(world: &World, now: Timestamp) -> Memory {
     let on_record = world.commission();
     let paused = matches!(world.phase(), None | Some(DRState::WaitForUser)) || is_stopped(world);
     let behind = is_behind(world, on_record.as_ref());
+    // A cluster that was never heard of in the life of this process may know more than a hub that was restored from an old copy; its records tell.
+    let unproven = world.members().into_iter().filter_map(|name| world.site(name)).any(Site::is_unproven);
+    if unproven && !paused && world.books.reading.is_none() {
+        return Memory::Step(Step::one(Effect::ReadStores));
+    }
     match on_record {
-        Some(commission) if !paused && !behind => return Memory::Known(commission),
+        Some(commission) if !behind && (!paused || is_orphaned(world, now, &commission)) => {
+            return Memory::Known(commission);
+        }
         _ => {}
     }
-    if let Some(step) = adopt(world, now).or_else(|| unanswered(world, now)) {
+    if let Some(step) = unheard(world, now).or_else(|| adopt(world, now)).or_else(|| unanswered(world, now)) {
         return Memory::Step(step);
     }
     judge(world, now, on_record)
@@ -50,7 +59,34 @@ fn is_stopped(world: &World) -> bool {
 /// Whether a group knows of a later epoch than we do: what we remember is of an older day.
 fn is_behind(world: &World, on_record: Option<&Commission>) -> bool {
     let ours = on_record.map_or(0, |commission| commission.epoch);
+    let stored = world.books.reading.as_ref().map_or(0, |reading| reading.epoch);
     world.sites.values().filter_map(|site| site.seen.found()).any(|group| group.epoch() > ours)
+        || (on_record.is_some() && stored > ours)
+}
+
+/// What is said of a cluster that has not been heard of since the hub started.
+pub fn not_heard(site: &Site) -> Wait {
+    Wait::ViewPending(format!(
+        "cluster {} has not been heard of since this hub started; no role and no placement changes before it is, or is shown to be silent",
+        site.name
+    ))
+}
+
+/// When clusters that are never heard of are shown to be silent.
+pub fn heard_by(unheard: &[&Site], now: Timestamp) -> Option<Timestamp> {
+    let left =
+        unheard.iter().filter_map(|site| Some(site.beat.as_ref()?.left(site.managed.as_deref()))).max()?;
+    now.checked_add(left + jiff::SignedDuration::from_secs(1)).ok()
+}
+
+/// Clusters that may still be heard of are waited for.
+fn unheard(world: &World, now: Timestamp) -> Option<Step> {
+    let sites = world.members().into_iter().filter_map(|name| world.site(name));
+    let unheard: Vec<&Site> = sites.filter(|site| site.is_unheard()).collect();
+    let mut report = Report::new(unchanged(world), quiet(world), Peer::Initiating);
+    report.waits = unheard.iter().map(|site| not_heard(site)).collect();
+    report.until = heard_by(&unheard, now);
+    (!unheard.is_empty()).then_some(Step::Rest(report))
 }
 
 /// Clusters that can be reached and have not answered are waited for.
@@ -78,12 +114,12 @@ fn unanswered(world: &World, now: Timestamp) -> Option<Step> {
 }
 
 /// The phase that is shown. A phase would be taken for memory, so nothing becomes one here.
-fn unchanged(world: &World) -> DRState {
+pub fn unchanged(world: &World) -> DRState {
     world.phase().unwrap_or(DRState::Other(String::new()))
 }
 
 /// The progression to show while nothing is known: what was shown, unless that says that all is done.
-fn quiet(world: &World) -> Progression {
+pub fn quiet(world: &World) -> Progression {
     let shown = world.drpc.status.as_ref().and_then(|status| status.progression.clone());
     shown.unwrap_or(Progression::Other(String::new()))
 }
@@ -116,10 +152,17 @@ fn without_groups(
     on_record: Option<Commission>,
     now: Timestamp,
 ) -> Memory {
-    let Some(reading) = &world.books.reading else {
+    if world.books.is_wanting(now) {
         return Memory::Step(Step::one(Effect::ReadStores));
-    };
-    let recorded = reading.primary.as_ref();
+    }
+    let recorded = world.books.reading.as_ref().and_then(|reading| reading.primary.as_ref());
+    if on_record.is_none()
+        && recorded.is_none()
+        && let Some(why) = unread(world)
+    {
+        let report = Report::new(unchanged(world), quiet(world), Peer::Initiating);
+        return Memory::Step(Step::Rest(report.waiting(why).until(world.books.again())));
+    }
     if silent.is_empty() {
         return match on_record {
             // It was deployed once, and its groups are gone from both clusters: nobody but a user knows why.
@@ -142,6 +185,22 @@ fn without_groups(
         true => stop(format!("the application cannot be deployed: {told}")),
         false => Memory::New,
     }
+}
+
+/// Why it cannot be told that an application is new: a store could not be read, and nobody says that it hides nothing.
+pub fn unread(world: &World) -> Option<Wait> {
+    let reading = world.books.reading.as_ref().filter(|reading| !reading.unread.is_empty())?;
+    if world.drpc.note(annotations::FIRST_DEPLOYMENT) == Some("true") {
+        return None;
+    }
+    let told: Vec<String> = reading.unread.iter().map(|(name, why)| format!("{name} ({why})")).collect();
+    Some(Wait::StoresUnread(format!(
+        "S3 profile {} cannot be read, so it is not known whether the application {} was deployed before. It is asked again every 30 seconds. If the \
+         application is new, put the annotation {}=true on its DRPlacementControl.",
+        told.join(", "),
+        world.drpc.name(),
+        annotations::FIRST_DEPLOYMENT
+    )))
 }
 
 /// Some cluster that answered has a group.

@@ -10,9 +10,12 @@ use crate::drpc::status::told_by;
 use crate::drpc::why::Wait;
 use crate::drpc::world::{Chosen, GroupWords as _, Site, World};
 use crate::views::Reach;
-use jiff::Timestamp;
+use crate::words::Words as _;
+use jiff::{SignedDuration, Timestamp};
+use lifeboat_api::annotations;
 use lifeboat_api::conditions::vrg as words;
 use lifeboat_api::ramen::{DRState, Progression, ProtectedPvc, VolumeReplicationGroup, VrgState};
+use lifeboat_engine::Why as _;
 use std::sync::Arc;
 
 /// Begins a relocation, or goes on with one that has not reached its point of no return.
@@ -54,6 +57,55 @@ pub fn begin(world: &World, now: Timestamp, known: &Commission, target: &str) ->
         return ask(world, now, known, source, FinalSync::Prepare, Progression::PreparingFinalSync);
     }
     quiesce(world, now, known, source, target, asked)
+}
+
+/// How long a cluster that a relocation needs may be silent, while the application is stopped.
+const SILENT_FOR: SignedDuration = SignedDuration::from_mins(5);
+/// How long scheduled copies may take to stop, and a final sync to end, where the user does not say.
+const SYNC_FOR: SignedDuration = SignedDuration::from_mins(30);
+
+/// How long a wait may last before the relocation is called off; nothing for one that ends by itself or is the user's.
+fn patience(world: &World, why: &Wait) -> Option<SignedDuration> {
+    match why {
+        Wait::ClusterSilent(_) | Wait::GroupNotSeen(_) => Some(SILENT_FOR),
+        Wait::PreparingFinalSync(_) | Wait::RunningFinalSync(_) => {
+            let text = world.drpc.note(annotations::FINAL_SYNC_WITHIN).unwrap_or_default();
+            let minutes = |unit: char| text.strip_suffix(unit).and_then(|number| number.parse::<i64>().ok());
+            let said = minutes('m').or_else(|| minutes('h').and_then(|hours| hours.checked_mul(60)));
+            let said = said.filter(|minutes| (1..=60 * 24 * 365).contains(minutes));
+            Some(said.map_or(SYNC_FOR, SignedDuration::from_mins))
+        }
+        _ => None,
+    }
+}
+
+/// A wait before the point of no return, which ends: when it has lasted too long, the relocation is called off, and the application goes back to where
+/// it was.
+fn waits(world: &World, now: Timestamp, progression: Progression, why: Wait) -> Step {
+    let report = relocating(progression);
+    let Some(patience) = patience(world, &why) else { return Step::Rest(report.waiting(why)) };
+    let shown = world.shown().blockers;
+    let since = shown.iter().find(|one| one.reason == why.reason()).and_then(|one| one.since.as_ref());
+    let until = since.map_or(now, |since| since.0).checked_add(patience).unwrap_or(Timestamp::MAX);
+    if now < until {
+        return Step::Rest(report.waiting(why).until(Some(until)));
+    }
+    let told = format!("{}: {why}", world.drpc.generation());
+    Step::Do(vec![Effect::CallOff { why: told }], Some(report.waiting(why)))
+}
+
+/// What is said of a relocation that was called off and that nobody has asked for anew.
+pub fn is_called_off(world: &World, known: &Commission) -> Option<Wait> {
+    let (generation, why) = world.drpc.note(annotations::CALLED_OFF)?.split_once(": ")?;
+    let same = generation.parse() == Ok(world.drpc.generation());
+    let target = world.drpc.spec.preferred_cluster.as_deref().unwrap_or_default();
+    (same && target != known.holder).then(|| {
+        Wait::CalledOff(format!(
+            "The relocation to {target} was called off before its point of no return: {why}. The application stays on {}. To try again, remove the \
+             action and set it again.",
+            known.holder
+        ))
+    })
 }
 
 fn initiating(why: Wait) -> Step {
@@ -170,10 +222,14 @@ fn quiesce(
         if asked == FinalSync::Run { Progression::RunningFinalSync } else { Progression::PreparingFinalSync };
     let here = match heard(world, now, source, known.epoch) {
         Ok(here) => here,
-        Err(why) => return Step::Rest(relocating(progression).waiting(why)),
+        Err(why) => return waits(world, now, progression, why),
     };
     let status = here.status.clone().unwrap_or_default();
-    let waits = |why: Wait| Step::Rest(relocating(progression.clone()).waiting(why));
+    let waits = |why: Wait| waits(world, now, progression.clone(), why);
+    // A last copy to a cluster that is gone never ends, and the application is stopped for it.
+    if let Err(why) = heard(world, now, target, known.epoch) {
+        return waits(why);
+    }
     if asked == FinalSync::Prepare {
         if !(here.spec.prepare_for_final_sync && here.is_observed() && status.prepare_for_final_sync_complete)
         {
@@ -198,9 +254,6 @@ fn quiesce(
     }
     if is_uncopied(here) {
         return waits(Wait::RunningFinalSync(never_copied(source)));
-    }
-    if let Err(why) = heard(world, now, target, known.epoch) {
-        return waits(why);
     }
     let given = Commission { epoch: next_epoch(world), holder: target.name.clone(), act: Act::Relocate };
     Step::Do(vec![commission(world, given)], Some(relocating(Progression::FinalSyncComplete)))

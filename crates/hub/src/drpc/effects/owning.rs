@@ -1,10 +1,12 @@
 //! Our marks on the DRPlacementControl and on the placement that it moves.
 
 use crate::drpc::look::Drpcs;
+use crate::drpc::world::World;
 use crate::words::Words as _;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Resource;
-use kube::api::Patch;
+use kube::api::{Api, DynamicObject, ListParams, Patch};
+use kube::core::{ApiResource, GroupVersionKind};
 use lifeboat_api::apps::PlacementRule;
 use lifeboat_api::cluster::Placement;
 use lifeboat_api::{annotations, finalizers, labels};
@@ -31,6 +33,20 @@ fn owner<K: Resource<DynamicType = ()>>(object: &K) -> OwnerReference {
     }
 }
 
+/// The namespace into which an ApplicationSet deploys, if it follows this placement.
+pub fn destination(set: &Value, placement: &str) -> Option<String> {
+    let generators = set.pointer("/spec/generators")?.as_array()?;
+    let pointer = "/clusterDecisionResource/labelSelector/matchLabels";
+    let follows = |generator: &Value| {
+        let marks = generator.pointer(pointer).and_then(Value::as_object);
+        marks.and_then(|marks| marks.get(labels::PLACEMENT)?.as_str()) == Some(placement)
+    };
+    let space = set.pointer("/spec/template/spec/destination/namespace")?.as_str()?;
+    // What is filled in for each cluster cannot be told here.
+    let plain = !space.is_empty() && !space.contains("{{");
+    (plain && generators.iter().any(follows)).then(|| space.to_owned())
+}
+
 impl Drpcs {
     pub(super) async fn own(&self, key: &ObjectKey) -> Result<(), EffectError> {
         let world = self.known(key)?;
@@ -50,9 +66,30 @@ impl Drpcs {
         let mut metadata = drpc.guard();
         metadata["finalizers"] = json!(with_finalizer(&**drpc, true));
         metadata["labels"] = json!({ labels::OCM_BACKUP: labels::OCM_BACKUP_VALUE });
-        metadata["annotations"] = json!({ annotations::APP_NAMESPACE: world.space() });
+        let space = match drpc.note(annotations::APP_NAMESPACE) {
+            Some(_) => world.space().to_owned(),
+            None => self.destination(key, &world).await?.unwrap_or_else(|| world.space().to_owned()),
+        };
+        metadata["annotations"] = json!({ annotations::APP_NAMESPACE: space });
         metadata["ownerReferences"] = json!(owners);
         self.watched.drpcs.patch(key, &Patch::Merge(json!({ "metadata": metadata }))).await.map(drop)
+    }
+
+    /// The namespace into which an ApplicationSet deploys by this placement, where there is one.
+    async fn destination(&self, key: &ObjectKey, world: &World) -> Result<Option<String>, EffectError> {
+        let kind = GroupVersionKind::gvk("argoproj.io", "v1alpha1", "ApplicationSet");
+        let resource = ApiResource::from_gvk_with_plural(&kind, "applicationsets");
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, &resource);
+        let all = match api.list(&ListParams::default()).await {
+            Ok(all) => all.items,
+            // Most hubs do not even have the kind.
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
+            Err(error) => {
+                return Err(EffectError::api(format!("listing ApplicationSets in {}", key.namespace), error));
+            }
+        };
+        let placement = world.drpc.spec.placement_ref.name.as_deref().unwrap_or_default();
+        Ok(all.iter().find_map(|set| destination(&set.data, placement)))
     }
 
     pub(super) async fn own_placement(&self, key: &ObjectKey) -> Result<(), EffectError> {
@@ -102,5 +139,31 @@ impl Drpcs {
         metadata["finalizers"] = json!(with_finalizer(&*live, false));
         self.watched.drpcs.patch(key, &Patch::Merge(json!({ "metadata": metadata }))).await?;
         self.watched.drpcs.read(key).await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_application_set_says_where_it_deploys() {
+        let set = |placement: &str, space: &str| {
+            json!({ "spec": {
+                "generators": [
+                    { "list": {} },
+                    { "clusterDecisionResource": { "labelSelector": { "matchLabels": { labels::PLACEMENT: placement } } } },
+                ],
+                "template": { "spec": { "destination": { "namespace": space, "server": "{{server}}" } } },
+            } })
+        };
+        let check = |set: Value, expected: Option<&str>| {
+            assert_eq!(destination(&set, "web").as_deref(), expected, "{set}");
+        };
+        check(set("web", "shop"), Some("shop"));
+        check(set("other", "shop"), None);
+        check(set("web", ""), None);
+        check(set("web", "{{namespace}}"), None);
+        check(json!({ "spec": {} }), None);
     }
 }

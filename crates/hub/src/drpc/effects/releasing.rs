@@ -9,9 +9,31 @@ use crate::{views, works};
 use kube::api::{Api, DeleteParams, DynamicObject, Preconditions};
 use kube::core::{ApiResource, GroupVersionKind};
 use lifeboat_api::labels;
+use lifeboat_api::ramen::VolumeReplicationGroup;
 use lifeboat_engine::{EffectError, ObjectKey};
 
 impl Drpcs {
+    pub(super) async fn end_protection(
+        &self,
+        key: &ObjectKey,
+        cluster: &str,
+        over: Option<String>,
+        group: &VolumeReplicationGroup,
+    ) -> Result<(), EffectError> {
+        self.live(key).await?;
+        let world = self.known(key)?;
+        if !delete::is_going(&world) {
+            return Err(stale(format!("DRPlacementControl {key} stays")));
+        }
+        let wanted = group::work(&world, cluster, group);
+        let place = ObjectKey::of(&wanted);
+        let known = self.watched.works.get(&place).and_then(|work| work.metadata.resource_version.clone());
+        if known != over {
+            return Err(stale(format!("ManifestWork {place} has changed since")));
+        }
+        works::put(&self.watched.works, &wanted).await
+    }
+
     pub(super) async fn take_back_group(
         &self,
         key: &ObjectKey,

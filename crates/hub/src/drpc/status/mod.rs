@@ -3,16 +3,16 @@
 
 mod protected;
 
-use crate::drpc::decide::{Peer, Report};
+use crate::drpc::decide::{Peer, Report, failover};
 use crate::drpc::drill;
 use crate::drpc::why::Wait;
-use crate::drpc::world::World;
+use crate::drpc::world::{GroupWords as _, World};
 use crate::words::Words as _;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use lifeboat_api::Duration;
-use lifeboat_api::conditions::drpc as words;
+use lifeboat_api::conditions::{drpc as words, vrg};
 use lifeboat_api::ramen::{
     Blocker, DRPlacementControl, DRPlacementControlStatus, DRState, PlacementDecisionRef, Progression,
     VolumeReplicationGroup, VrgConditions, VrgResourceMeta,
@@ -73,9 +73,13 @@ impl<'a> Telling<'a> {
             _ => words::REASON_ERROR,
         };
         self.say(words::TYPE_AVAILABLE, &Said::new(false, reason, why.to_string()));
-        if let Wait::Conflict(_) = why {
-            self.say(words::TYPE_PROTECTED, &Said::new(false, words::REASON_ERROR, why.to_string()));
-        }
+        // What was computed last is not looked at any more, so it is not known whether it still holds.
+        self.say(words::TYPE_PEER_READY, &Said::new(Holds::Unknown, words::REASON_UNKNOWN, why.to_string()));
+        let protected = match why {
+            Wait::Conflict(_) => Said::new(false, words::REASON_ERROR, why.to_string()),
+            _ => Said::new(Holds::Unknown, words::REASON_UNKNOWN, why.to_string()),
+        };
+        self.say(words::TYPE_PROTECTED, &protected);
         self.blockers(std::slice::from_ref(why));
         self
     }
@@ -119,7 +123,12 @@ impl<'a> Telling<'a> {
         }
         let completes =
             report.progression == Progression::Completed && shown.progression != Some(Progression::Completed);
-        if completes && let Some(start) = &self.status.action_start_time {
+        // A peer that goes and comes back completes no action.
+        let running = self.status.action_duration.is_none();
+        if completes
+            && running
+            && let Some(start) = &self.status.action_start_time
+        {
             let took = now.0.duration_since(start.0).as_secs();
             let took = std::time::Duration::from_secs(u64::try_from(took).unwrap_or(0));
             self.status.action_duration = Some(Duration::from(took));
@@ -136,6 +145,10 @@ impl<'a> Telling<'a> {
         self.status.epoch = epoch.max(shown.epoch);
         if report.loss.is_some() {
             self.status.last_failover.clone_from(&report.loss);
+        } else if let Some(known) = self.world.commission()
+            && let Some(loss) = failover::restored(self.world, self.now, &known)
+        {
+            self.status.last_failover = Some(loss);
         }
         if is_final(&report.phase) && self.status.preferred_decision.is_none() {
             let home = self.world.drpc.spec.preferred_cluster.clone();
@@ -162,7 +175,8 @@ impl<'a> Telling<'a> {
         self.status.resource_conditions =
             Some(VrgConditions { resource_meta: Some(meta), conditions: told.conditions.clone() });
         let moving = self.status.phase == Some(DRState::Relocating);
-        if told.last_group_sync_time.is_some() || !moving {
+        // A group that came back without its PVCs knows of no copy; what was copied before still counts.
+        if told.last_group_sync_time.is_some() || !(moving || group.is_orphaned()) {
             self.status.last_group_sync_time.clone_from(&told.last_group_sync_time);
             self.status.last_group_sync_duration.clone_from(&told.last_group_sync_duration);
             self.status.last_group_sync_bytes = told.last_group_sync_bytes;
@@ -229,6 +243,7 @@ fn available(report: &Report) -> Said {
     let waited = report.waits.first().map(ToString::to_string);
     let reason = report.phase.as_str();
     match (&report.phase, &report.unwell) {
+        (_, Some(why @ Wait::Orphaned(_))) => Said::new(false, vrg::REASON_ORPHANED, why.to_string()),
         (DRState::WaitForUser, _) => Said::new(true, words::REASON_SUCCESS, waited.unwrap_or_default()),
         (phase, Some(why @ Wait::ClusterSilent(_))) if is_final(phase) => {
             Said::new(Holds::Unknown, reason, why.to_string())

@@ -272,3 +272,21 @@ fn a_drill_that_is_asked_for_and_taken_back_survives_a_death_at_every_write() {
         })
         .run();
 }
+
+#[test]
+fn a_deleted_namespace_survives_a_death_at_every_write() {
+    story("orphan")
+        .story(|cluster, ground| async move {
+            let stage = ground.deployed(&cluster).await;
+            stage.east.with(crate::drpc::spoke::State::delete);
+            stage.waits("Orphaned").await;
+            stage.failover(&stage.west).await;
+            ground.put(stage);
+        })
+        .converges(|scene| {
+            ends(scene, "FailedOver", 2, "west")?;
+            let ended: u32 = scene.world.spokes.lock().iter().map(|spoke| spoke.state.lock().ended).sum();
+            if ended == 0 { Ok(()) } else { Err(format!("protection was ended {ended} times")) }
+        })
+        .run();
+}

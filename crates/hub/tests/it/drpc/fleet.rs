@@ -67,7 +67,7 @@ pub struct Stage {
 /// Runs the controller until dropped.
 pub async fn run_hub(client: kube::Client, clock: Clock, space: String, stores: Stores) {
     let chance: lifeboat_hub::secrets::Chance = Arc::new(|bytes: &mut [u8]| bytes.fill(7));
-    let setup = Setup { ledger: Arc::new(stores), chance, only: Some(space) };
+    let setup = Setup { ledger: Arc::new(stores), chance, home: Some(space.clone()), only: Some(space) };
     let hub = drpc::serve(client, clock, Settings::default(), Kinds { placement_rules: true }, setup);
     hub.run(std::future::pending()).await;
 }

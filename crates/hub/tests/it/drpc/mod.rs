@@ -1,5 +1,6 @@
 //! The controller of DRPlacementControl: rules as tables, stories with played clusters, a death at every write.
 
+mod accidents;
 mod crash;
 mod fleet;
 mod kinds;

@@ -11,7 +11,7 @@ use lifeboat_api::view::ManagedClusterView;
 use lifeboat_api::work::ManifestWork;
 use lifeboat_api::{annotations, finalizers};
 use lifeboat_engine::Clock;
-use lifeboat_hub::drpc::world::GroupWords as _;
+use lifeboat_hub::drpc::world::GroupWords;
 use lifeboat_hub::words::Words as _;
 use lifeboat_hub::works;
 use parking_lot::Mutex;
@@ -47,11 +47,30 @@ pub struct State {
     pub cut: Option<u64>,
     /// Another group wants the same claims.
     pub disputed: bool,
+    /// Its groups and PVCs were deleted without the order to end protection; PVs and records are kept.
+    pub orphaned: bool,
+    /// How often protection was ended by order.
+    pub ended: u32,
+    /// How often the application ran on an orphaned cluster, and so with empty PVCs: it may for a moment, before the hub hears of it.
+    pub empty_runs: u32,
+    /// Restoring takes this many steps.
+    pub restore_takes: u32,
+    /// How many of them are left.
+    pub restore_steps: u32,
     /// Its claims are said to be in another namespace: the cluster is not to be trusted.
     pub strays: bool,
 }
 
 impl State {
+    /// Its groups are deleted: by order, or by accident.
+    pub fn delete(&mut self) {
+        let ordered = self.groups.values().any(GroupWords::ends_protection);
+        let primary = self.groups.values().any(GroupWords::is_primary);
+        self.ended += u32::from(ordered);
+        self.orphaned = self.orphaned || (primary && !ordered);
+        self.groups.clear();
+    }
+
     /// Takes up a group that was sent.
     pub fn apply(&mut self, name: &str, sent: VolumeReplicationGroup) {
         let state = self;
@@ -80,6 +99,9 @@ impl State {
             state.clone();
         let (mut reigns, mut last_copies) = (state.reigns.clone(), state.last_copies);
         let (mut written, mut cut) = (state.written, state.cut);
+        let (mut orphaned, mut empty_runs) = (state.orphaned, state.empty_runs);
+        let mut restore_steps = state.restore_steps;
+        let takes = state.restore_takes;
         for group in state.groups.values_mut() {
             let generation = group.metadata.generation;
             let given: i64 = group.note(annotations::EPOCH).and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -103,7 +125,15 @@ impl State {
             let no = |type_: &str, reason: &str| said(name, type_, false, reason, generation);
             if group.is_primary() {
                 let was = before.primary_epoch == Some(given) && before.state == Some(VrgState::Primary);
-                let restored = !cannot_restore || was;
+                let chosen = group.note(annotations::RESTORE_ORPHANS) == Some(&*given.to_string());
+                orphaned = orphaned && !chosen;
+                empty_runs += u32::from(orphaned && runs);
+                if before.primary_epoch != Some(given) {
+                    restore_steps = takes;
+                }
+                let slow = restore_steps > 0;
+                restore_steps = restore_steps.saturating_sub(1);
+                let restored = (!(cannot_restore || slow) || was) && !orphaned;
                 status.primary_epoch = Some(given);
                 let named: Vec<&String> = copied.iter().chain(&mirrored).collect();
                 status.protected_pvcs = named
@@ -128,8 +158,12 @@ impl State {
                             false => yes(words::TYPE_CLUSTER_DATA_PROTECTED, "Uploaded"),
                         },
                     ],
+                    false if orphaned => vec![no(words::TYPE_CLUSTER_DATA_READY, words::REASON_ORPHANED)],
                     false => vec![no(words::TYPE_CLUSTER_DATA_READY, "Progressing")],
                 };
+                if orphaned {
+                    status.protected_pvcs.clear();
+                }
                 if disputed {
                     status.conditions.push(no(words::TYPE_NO_CLUSTER_DATA_CONFLICT, "ClusterDataConflict"));
                 }
@@ -138,7 +172,11 @@ impl State {
                     written += 1;
                 }
                 let now = now.as_second();
-                status.last_group_sync_time.get_or_insert(Time(Timestamp::from_second(now - 60).unwrap()));
+                let synced = Time(Timestamp::from_second(now - 60).unwrap());
+                match orphaned {
+                    true => status.last_group_sync_time = None,
+                    false => drop(status.last_group_sync_time.get_or_insert(synced)),
+                }
                 let copies = group.spec.run_final_sync && !runs && !cannot_copy;
                 if copies && !before.final_sync_complete {
                     last_copies += 1;
@@ -150,6 +188,8 @@ impl State {
                 }
             } else {
                 status.primary_epoch = None;
+                // What was left behind is replaced by what is received.
+                (orphaned, restore_steps) = (false, 0);
                 status.final_sync_complete = false;
                 status.protected_pvcs.clear();
                 let received = group.spec.vol_sync.iter().flat_map(|volsync| &volsync.rd_spec);
@@ -180,6 +220,7 @@ impl State {
         state.reigns = reigns;
         state.last_copies = last_copies;
         (state.written, state.cut) = (written, cut);
+        (state.orphaned, state.empty_runs, state.restore_steps) = (orphaned, empty_runs, restore_steps);
     }
 }
 
@@ -246,9 +287,8 @@ impl Spoke {
         for work in all.items {
             let group = works::read::<VolumeReplicationGroup>(&work);
             if work.is_going() {
-                if let Some(group) = &group {
-                    let key = (group.space().to_owned(), group.name().to_owned());
-                    self.state.lock().groups.remove(&key);
+                if group.is_some() {
+                    self.state.lock().delete();
                 }
                 self.finalizer(&api, &work, false).await;
                 continue;

@@ -218,7 +218,8 @@ impl Person {
         });
         placements.create(&PostParams::default(), &serde_json::from_value(placement).unwrap()).await.unwrap();
         let drpc = json!({
-            "metadata": { "name": "web" },
+            // It has no PVCs, and says so.
+            "metadata": { "name": "web", "annotations": { "ramendr.openshift.io/without-claims": "true" } },
             "spec": {
                 "placementRef": { "name": "web" }, "drPolicyRef": { "name": "both" },
                 "pvcSelector": { "matchLabels": { "app": "web" } }, "preferredCluster": "east",

@@ -120,6 +120,12 @@ const HUB: &[Beside] = &[
     beside("ramendr.openshift.io", &["drclusters", "drpolicies"], &["get"], AGAIN),
     beside("cluster.open-cluster-management.io", &["placements"], &["get"], AGAIN),
     beside("view.open-cluster-management.io", &["managedclusterviews"], &["get", "patch"], AGAIN),
+    beside(
+        "argoproj.io",
+        &["applicationsets"],
+        &["list"],
+        "hubs that deploy by Argo CD; this one does not have the kind",
+    ),
     beside("apps.open-cluster-management.io", &["placementrules"], &["patch", "delete"], RULES),
     beside("apps.open-cluster-management.io", &["placementrules/status"], &["patch"], RULES),
     beside(

@@ -85,7 +85,8 @@ pub fn losses_are_told(moment: &Moment<'_>, before: &mut Before) -> Result<(), S
         ));
     };
     let copied = old.group().and_then(|group| group.status.as_ref()?.last_group_sync_time.clone());
-    if old.truth.reigns.last() != Some(&last.epoch) {
+    // A group that came back without its PVCs knows of no copy; what it reported before its deletion counts.
+    if old.truth.reigns.last() != Some(&last.epoch) || old.truth.orphaned {
         return Ok(());
     }
     // Nobody may know; then no number is given.
@@ -159,6 +160,8 @@ fn legal(was: Option<&DRState>, is: Option<&DRState>) -> Result<(), String> {
         ("Relocating", "Deploying") => true,
         ("FailingOver", "Initiating" | "Relocating") | ("Deploying", "Initiating") => true,
         ("WaitForUser", _) => true,
+        // The group was deleted by accident, and its PVCs with it: the user must choose.
+        (_, "WaitForUser") => true,
         _ => false,
     };
     if ok { Ok(()) } else { Err(format!("from {was:?} to {is:?}")) }

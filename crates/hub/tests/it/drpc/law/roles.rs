@@ -7,8 +7,12 @@ use lifeboat_hub::drpc::world::GroupWords;
 
 /// S1: at most one cluster is meant to be primary, at any moment.
 pub fn one_primary(moment: &Moment<'_>, _: &mut Before) -> Result<(), String> {
-    let primaries: Vec<&str> =
-        moment.places.iter().filter(|place| place.is_meant_primary()).map(|place| place.name).collect();
+    let primaries: Vec<&str> = moment
+        .places
+        .iter()
+        .filter(|place| place.is_meant_primary() && !place.going)
+        .map(|place| place.name)
+        .collect();
     if primaries.len() > 1 { Err(format!("{primaries:?} are both meant to be primary")) } else { Ok(()) }
 }
 
@@ -148,7 +152,9 @@ pub fn placed_well(moment: &Moment<'_>, before: &mut Before) -> Result<(), Strin
 
 /// S10: while protection is removed the application stays placed, and nobody takes back the primary's group before the others'.
 pub fn deletion_keeps_the_application(moment: &Moment<'_>, _: &mut Before) -> Result<(), String> {
-    let primary_goes = moment.places.iter().any(|place| place.is_meant_primary() && place.going);
+    // What somebody deletes by hand is no deletion of ours.
+    let primary_goes =
+        moment.is_going() && moment.places.iter().any(|place| place.is_meant_primary() && place.going);
     let mut others = moment
         .places
         .iter()
@@ -156,8 +162,24 @@ pub fn deletion_keeps_the_application(moment: &Moment<'_>, _: &mut Before) -> Re
     if primary_goes && let Some(other) = others.next() {
         return Err(format!("the primary's group goes before that of {}", other.name));
     }
+    for place in &moment.places {
+        let ordered = place.group().is_none_or(GroupWords::ends_protection);
+        if place.going && moment.is_going() && !place.truth.dead && !ordered {
+            return Err(format!(
+                "the group of {} is taken back before it knows that this ends protection",
+                place.name
+            ));
+        }
+        if place.intent.is_some_and(GroupWords::ends_protection) && !moment.is_going() {
+            return Err(format!(
+                "the group of {} is told to end protection, and nobody deletes anything",
+                place.name
+            ));
+        }
+    }
     let was_placed = moment.places.iter().any(|place| place.truth.written > 0);
-    match primary_goes && moment.homes.is_empty() && was_placed {
+    let orphaned = moment.places.iter().any(|place| place.truth.orphaned);
+    match primary_goes && moment.homes.is_empty() && was_placed && !orphaned {
         true => Err("protection is removed while the application is nowhere".into()),
         false => Ok(()),
     }

@@ -15,6 +15,14 @@ fn refused(change: impl FnOnce(&mut World), reason: &str) {
     assert!(!available.message.is_empty());
 }
 
+/// Refused, while what was decided last is carried out: an application that is deployed is not let down by a word.
+#[track_caller]
+fn limited(change: impl FnOnce(&mut World), reason: &str) {
+    let world = deployed().with(change);
+    check(&world, &format!("wait {reason} | Deployed/Completed"));
+    check(&world.placed(&[]), "Place [east]");
+}
+
 #[test]
 fn a_placement_must_be_one_and_left_to_us() {
     refused(|world| world.placement = None, "PlacementMissing");
@@ -70,15 +78,16 @@ fn a_rule_must_name_our_scheduler_and_one_cluster() {
 #[test]
 fn what_is_not_served_is_refused() {
     let asked = [
-        json!({ "dryRun": true }),
         json!({ "protectedNamespaces": ["a"] }),
         json!({ "kubeObjectProtection": { "recipeRef": { "name": "r" } } }),
         json!({ "kubeObjectProtection": {} }),
     ];
+    check(&deployed().asks(json!({ "dryRun": true })), "wait Unsupported | Deployed/-");
     for spec in asked {
-        check(&deployed().asks(spec), "wait Unsupported | Deployed/-");
+        check(&deployed().asks(spec.clone()), "wait Unsupported | Deployed/Completed");
+        check(&new().asks(spec), "wait Unsupported | -/-");
     }
-    refused(
+    limited(
         |world| {
             edit(&mut world.drpc, |drpc| {
                 drpc.metadata
@@ -121,8 +130,8 @@ fn a_drill_is_not_carried_out_by_leaving_out_that_it_is_one() {
 #[test]
 fn a_policy_must_be_there_and_validated() {
     refused(|world| world.policy = None, "PolicyNotReady");
-    refused(|world| edit(world.policy.as_mut().unwrap(), |policy| policy.status = None), "PolicyNotReady");
-    refused(
+    limited(|world| edit(world.policy.as_mut().unwrap(), |policy| policy.status = None), "PolicyNotReady");
+    limited(
         |world| {
             edit(world.policy.as_mut().unwrap(), |policy| {
                 policy.status.as_mut().unwrap().conditions[0].status = "False".into();
@@ -130,7 +139,7 @@ fn a_policy_must_be_there_and_validated() {
         },
         "PolicyNotReady",
     );
-    refused(
+    limited(
         |world| {
             edit(world.policy.as_mut().unwrap(), |policy| {
                 policy.metadata.deletion_timestamp =
@@ -154,7 +163,8 @@ fn clusters_must_be_the_policys() {
         json!({ "action": "Failover" }),
         json!({ "action": "Failover", "failoverCluster": "east-1" }),
     ] {
-        check(&deployed().asks(spec), "wait Invalid | Deployed/-");
+        check(&deployed().asks(spec.clone()), "wait Invalid | Deployed/Completed");
+        check(&new().asks(spec), "wait Invalid | -/-");
     }
 }
 

@@ -5,6 +5,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use lifeboat_hub::drpc::commission::Act;
 use lifeboat_hub::drpc::world::{Chosen, World};
 
+fn ordered(world: World) -> World {
+    let east = world.site("east").is_some_and(lifeboat_hub::drpc::world::Site::is_meant_primary);
+    let role = |primary: bool| if primary { "primary" } else { "secondary" };
+    world.has("east", role(east), super::orphans::ordered).has("west", role(!east), super::orphans::ordered)
+}
+
 fn going(world: World) -> World {
     world.with(|world| {
         edit(&mut world.drpc, |drpc| {
@@ -34,12 +40,13 @@ fn the_secondary_goes_first() {
     let first = deployed().with(|world| {
         edit(&mut world.drpc, |drpc| drpc.metadata.deletion_timestamp = Some(Time(now())));
     });
-    check(&first, "TakeBackGroup west | Deleting/Deleting");
-    check(&going(deployed()), "TakeBackGroup west");
-    check(&leaving(going(deployed()), "west"), "wait Removing | Deleting/Deleting");
+    check(&first, "EndProtection east, EndProtection west | Deleting/Deleting");
+    let told = || going(ordered(deployed()));
+    check(&told(), "TakeBackGroup west");
+    check(&leaving(told(), "west"), "wait Removing | Deleting/Deleting");
     // A dead cluster holds nothing up.
-    check(&leaving(going(deployed()), "west").silent("west"), "TakeBackGroup east");
-    let alone = || without_group(going(deployed()), "west");
+    check(&leaving(told(), "west").silent("west"), "TakeBackGroup east");
+    let alone = || without_group(told(), "west");
     check(&alone(), "TakeBackGroup east");
     check(&leaving(alone(), "east"), "wait Removing | Deleting/Deleting");
     let bare = || without_group(alone(), "east");
@@ -54,7 +61,7 @@ fn the_secondary_goes_first() {
     check(&empty(), "ReleasePlacement");
     check(&empty().with(|world| world.placement = None), "Release");
     // It needs no policy, and no clusters that are still known.
-    check(&going(deployed()).with(|world| world.policy = None), "TakeBackGroup west");
+    check(&told().with(|world| world.policy = None), "TakeBackGroup west");
 }
 
 #[test]

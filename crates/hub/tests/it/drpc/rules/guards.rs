@@ -38,7 +38,7 @@ fn a_work_that_is_refused_or_going_is_waited_for() {
     let failed_over = || {
         let world = deployed().asks(json!({ "action": "Failover", "failoverCluster": "west" }));
         let world = world.given(2, "west", Act::Failover, "FailingOver").has("east", "secondary", |_| {});
-        world.has("west", "primary", |_| {}).placed(&[Chosen::retained("east")])
+        world.has("west", "primary", |_| {}).placed(&[Chosen::retained("east")]).silent("east")
     };
     check(&work(failed_over(), "west", refused), "wait WorkRefused | FailingOver/WaitingForResourceRestore");
     check(&work(failed_over(), "west", goes), "wait WorkGoing | FailingOver/CreatingMW");
@@ -138,6 +138,30 @@ fn a_group_is_where_the_application_is() {
 }
 
 #[test]
+fn groups_name_the_fleet_that_they_were_given_first() {
+    let fleet = |world: &World, cluster: &str| {
+        let (known, site) = (world.commission().unwrap(), world.site(cluster).unwrap());
+        let made = group::Builder::new(world, &known, now()).secondary(site);
+        made.metadata.annotations.unwrap().get("ramendr.openshift.io/fleet").cloned()
+    };
+    let ours = |world: World| world.with(|world| world.fleet = Some("ours".into()));
+    assert_eq!(fleet(&deployed(), "west"), None);
+    assert_eq!(fleet(&ours(deployed()), "west").as_deref(), Some("ours"));
+    let first = |group: &mut VolumeReplicationGroup| {
+        group
+            .metadata
+            .annotations
+            .as_mut()
+            .unwrap()
+            .insert("ramendr.openshift.io/fleet".into(), "first".into());
+    };
+    assert_eq!(fleet(&ours(deployed()).shows("west", first), "west").as_deref(), Some("first"));
+    assert_eq!(fleet(&ours(deployed()).shows("east", first), "west").as_deref(), Some("first"));
+    check(&ours(deployed()), "PutGroup east primary");
+    check(&deployed().with(|world| world.fleet_wanted = true), "LearnFleet");
+}
+
+#[test]
 fn storage_is_shared_or_replicated() {
     let check = |interval: &str, status: serde_json::Value, metro: bool| {
         let world = deployed().with(|world| {
@@ -201,7 +225,7 @@ fn a_placement_that_goes_takes_the_protection_with_it() {
             });
         })
     };
-    check(&gone(), "TakeBackGroup west | Deleting/Deleting");
+    check(&gone(), "EndProtection east, EndProtection west | Deleting/Deleting");
     let empty = || {
         gone().with(|world| {
             edit(&mut world.drpc, |drpc| drpc.status.as_mut().unwrap().phase = Some("Deleting".into()));
@@ -224,7 +248,7 @@ fn a_placement_that_goes_takes_the_protection_with_it() {
             "status": { "decisions": [{ "clusterName": "east" }] },
         })));
     });
-    check(&rule, "TakeBackGroup west | Deleting/Deleting");
+    check(&rule, "EndProtection east, EndProtection west | Deleting/Deleting");
 }
 
 fn deleting(world: World) -> World {
@@ -249,7 +273,7 @@ fn a_deletion_without_memory_goes_by_what_it_sees() {
     // Two primaries, or none: nobody is placed by guessing, and nothing of it is lost.
     let primary =
         |group: &mut VolumeReplicationGroup| group.spec.replication_state = ReplicationState::Primary;
-    check(&lost().shows("west", primary), "TakeBackGroup west");
+    check(&lost().shows("west", primary), "EndProtection east, EndProtection west");
 }
 
 #[test]

@@ -4,7 +4,10 @@ mod admission;
 mod deletion;
 mod flows;
 mod guards;
+mod orphans;
 mod recovery;
+mod relocation;
+mod restart;
 mod told;
 
 use jiff::Timestamp;
@@ -89,8 +92,10 @@ pub fn new() -> World {
             "status": { "conditions": [said("Validated", "True", 1)] },
         }))),
         sites: ["east", "west"].map(|name| (name.to_owned(), site(name))).into(),
-        books: Books { reading: Some(Reading::default()) },
+        books: Books { reading: Some(Reading::default()), read_at: Some(now()) },
         trouble: None,
+        fleet: None,
+        fleet_wanted: false,
     };
     ["east", "west"].into_iter().fold(world, asked)
 }
@@ -194,6 +199,7 @@ impl Changes for World {
         seen.status = serde_json::from_value(json!({
             "state": state, "observedGeneration": 4, "conditions": conditions, "epoch": epoch,
             "primaryEpoch": made.is_primary().then_some(epoch), "lastGroupSyncTime": "2030-01-01T11:58:00Z",
+            "protectedPVCs": if made.is_primary() { json!([{ "name": "data", "namespace": "shop" }]) } else { json!([]) },
         }))
         .unwrap();
         self.with(|world| {
@@ -269,6 +275,7 @@ fn describe(effect: &Effect) -> String {
         Effect::Watch { cluster }
         | Effect::PutSpace { cluster }
         | Effect::Adopt { cluster, .. }
+        | Effect::EndProtection { cluster, .. }
         | Effect::TakeBackGroup { cluster, .. }
         | Effect::TakeBackRest { cluster } => format!("{} {cluster}", lifeboat_engine::variant(effect)),
         other => lifeboat_engine::variant(other),

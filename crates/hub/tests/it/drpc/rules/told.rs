@@ -54,7 +54,15 @@ fn protected_means_that_all_of_it_is() {
         })
     };
     check(unsynced(json!([{ "name": "data" }])), pair("False", "Progressing"));
-    check(unsynced(json!([])), pair("True", "Protected"));
+    // Nothing is found, and nobody says that there is nothing.
+    check(unsynced(json!([])), pair("False", "NoClaims"));
+    let without = unsynced(json!([])).with(|world| {
+        edit(&mut world.drpc, |drpc| {
+            let notes = drpc.metadata.annotations.get_or_insert_default();
+            notes.insert("ramendr.openshift.io/without-claims".into(), "true".into());
+        });
+    });
+    check(without, pair("True", "Protected"));
     let failing = deployed().silent("east").asks(json!({ "action": "Failover", "failoverCluster": "west" }));
     check(failing, pair("False", "Progressing"));
 }
@@ -70,6 +78,28 @@ fn an_action_has_one_beginning() {
     let after: Timestamp = "2030-01-01T13:00:00Z".parse().unwrap();
     let status = decide(&later, after).status.unwrap();
     assert_eq!(status.action_start_time.unwrap(), begun);
+}
+
+#[test]
+fn an_action_ends_once() {
+    let again = |world: World, at: &str| {
+        let status = decide(&world, at.parse().unwrap()).status.unwrap();
+        (
+            world.with(|world| edit(&mut world.drpc, |drpc| drpc.status = Some(status.clone()))),
+            status.action_duration,
+        )
+    };
+    let begun = deployed().with(|world| {
+        edit(&mut world.drpc, |drpc| {
+            let status = json!({ "phase": "Deploying", "actionStartTime": "2030-01-01T11:59:00Z" });
+            drpc.status = Some(serde_json::from_value(status).unwrap());
+        });
+    });
+    let (done, took) = again(begun, "2030-01-01T12:00:00Z");
+    assert!(took.is_some());
+    let (flapped, _) = again(done.silent("west"), "2030-01-01T13:00:00Z");
+    let back = flapped.with(|world| world.sites = deployed().sites);
+    assert_eq!(again(back, "2030-01-01T14:00:00Z").1, took, "a peer that comes back completes no action");
 }
 
 #[test]

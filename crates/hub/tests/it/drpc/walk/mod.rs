@@ -38,6 +38,8 @@ enum Turn {
 
 struct Walk {
     world: World,
+    /// Whether clusters move after every effect, and not only when the hub waits.
+    brisk: bool,
     clusters: BTreeMap<String, State>,
     done: usize,
     gone: bool,
@@ -47,9 +49,17 @@ struct Walk {
 
 impl Walk {
     fn of(world: World) -> Self {
-        let clusters = ["east", "west"].map(|name| (name.to_owned(), State::default())).into();
-        let mut walk =
-            Self { world, clusters, done: 0, gone: false, before: Before::default(), story: Vec::new() };
+        let protects = || State { mirrored: vec!["data".into()], ..State::default() };
+        let clusters = ["east", "west"].map(|name| (name.to_owned(), protects())).into();
+        let mut walk = Self {
+            world,
+            brisk: false,
+            clusters,
+            done: 0,
+            gone: false,
+            before: Before::default(),
+            story: Vec::new(),
+        };
         walk.move_clusters();
         walk
     }
@@ -63,7 +73,7 @@ impl Walk {
                 continue;
             }
             if site.work.as_ref().is_some_and(|work| work.is_going()) {
-                state.groups.clear();
+                state.delete();
                 (site.work, site.intent) = (None, None);
             }
             if let Some(intent) = &site.intent {
@@ -134,6 +144,12 @@ impl Walk {
         edit(&mut self.world.drpc, |drpc| drpc.metadata.annotations.get_or_insert_default().extend(notes));
     }
 
+    fn unnote(&mut self, key: &str) {
+        edit(&mut self.world.drpc, |drpc| {
+            drop(drpc.metadata.annotations.get_or_insert_default().remove(key));
+        });
+    }
+
     fn put(&mut self, cluster: &str, group: lifeboat_api::ramen::VolumeReplicationGroup) {
         let mut work = group::work(&self.world, cluster, &group);
         work.metadata.resource_version = Some(self.done.to_string());
@@ -171,6 +187,9 @@ impl Walk {
                     .into(),
                 );
             }
+            Effect::EndProtection { cluster, group, .. } => self.put(&cluster, *group),
+            Effect::ForgetPoint => self.unnote(annotations::TO_POINT),
+            Effect::CallOff { why } => self.note([(annotations::CALLED_OFF.to_owned(), why)].into()),
             Effect::TakeBackGroup { cluster, .. } => {
                 let site = self.world.sites.get_mut(&cluster).unwrap();
                 edit(site.work.as_mut().unwrap(), |work| {
@@ -189,7 +208,7 @@ impl Walk {
                 self.world = asked(self.world.clone(), &cluster);
             }
             Effect::ReadStores => self.read_stores(),
-            Effect::Own | Effect::OwnPlacement => {}
+            Effect::Own | Effect::OwnPlacement | Effect::LearnFleet => {}
         }
     }
 
@@ -243,6 +262,10 @@ impl Walk {
                     self.perform(effect);
                     self.done += 1;
                     self.holds(false)?;
+                    if self.brisk {
+                        self.move_clusters();
+                        self.holds(false)?;
+                    }
                     if let Some((_, turn)) = turns.iter().find(|(at, _)| *at == self.done) {
                         self.story.push(format!("{turn:?}"));
                         self.turn(turn);
@@ -258,7 +281,8 @@ impl Walk {
             let seen = sight(self);
             self.move_clusters();
             self.holds(false)?;
-            if seen == sight(self) {
+            let restoring = self.clusters.values().any(|state| !state.dead && state.restore_steps > 0);
+            if seen == sight(self) && !restoring {
                 return Ok(());
             }
         }
@@ -314,7 +338,10 @@ fn try_out(name: &str, start: impl Fn() -> Walk, turns: &[(usize, &Turn)]) {
     }
     // Where the facts did not tell, the user was asked, and answers.
     if walk.world.shown().progression == Some(lifeboat_api::ramen::Progression::Paused) {
-        walk.turn(&Turn::Asks(json!({ "action": "Failover", "failoverCluster": "west" })));
+        let known = walk.world.commission().map(|known| known.holder);
+        let orphaned = known.as_ref().is_some_and(|holder| walk.clusters[holder].orphaned);
+        let to = if orphaned && known.as_deref() == Some("west") { "east" } else { "west" };
+        walk.turn(&Turn::Asks(json!({ "action": "Failover", "failoverCluster": to })));
         walk.go(&[]).unwrap_or_else(|why| panic!("{why}; {}", place(&walk)));
     }
     ends_well(&walk).unwrap_or_else(|why| panic!("{why}; {}", place(&walk)));
@@ -336,7 +363,9 @@ fn ends_well(walk: &Walk) -> Result<(), String> {
     }
     let status = walk.world.shown();
     let step = status.progression.as_ref().map_or("", |step| step.as_str());
-    let asked = walk.before.asks();
+    // A relocation that was called off leaves the application where it was.
+    let off = walk.world.drpc.note(annotations::CALLED_OFF).is_some();
+    let asked = walk.before.asks().filter(|_| !off);
     if step != "Completed"
         || *home != Chosen::home(&home.cluster)
         || asked.is_some_and(|asked| asked != home.cluster)

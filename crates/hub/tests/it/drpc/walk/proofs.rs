@@ -170,6 +170,7 @@ fn data() {
 #[test]
 fn deletions() {
     let going = |walk: &mut Walk, cluster: &str| {
+        walk.turn(&Turn::Deletes);
         let site = walk.world.sites.get_mut(cluster).unwrap();
         edit(site.work.as_mut().unwrap(), |work| work.metadata.deletion_timestamp = Some(Time(now())));
     };

@@ -1,0 +1,209 @@
+//! Deletions by accident: the hub orders the end of protection before it deletes anything, and never takes an accident for the order.
+
+use super::{Changes as _, check, deployed, edit, line, now};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use lifeboat_api::annotations;
+use lifeboat_api::ramen::VolumeReplicationGroup;
+use lifeboat_engine::Next;
+use lifeboat_hub::drpc::commission::Act;
+use lifeboat_hub::drpc::decide::{Effect, decide};
+use lifeboat_hub::drpc::world::{Chosen, World};
+use lifeboat_hub::views::Seen;
+use lifeboat_hub::words::Words as _;
+use serde_json::json;
+
+pub fn orphaned(group: &mut VolumeReplicationGroup) {
+    let status = group.status.as_mut().unwrap();
+    status.conditions = vec![
+        serde_json::from_value(json!({
+            "type": "ClusterDataReady", "status": "False", "reason": "Orphaned", "message": "PV pv-1 is kept", "observedGeneration": 4,
+            "lastTransitionTime": "2030-01-01T00:00:00Z",
+        }))
+        .unwrap(),
+    ];
+    (status.state, status.last_group_sync_time) = (Some("Unknown".into()), None);
+    status.protected_pvcs.clear();
+}
+
+fn noted(world: World, key: &str, value: &str) -> World {
+    world.with(|world| {
+        edit(&mut world.drpc, |drpc| {
+            drpc.metadata.annotations.get_or_insert_default().insert(key.into(), value.into());
+        });
+    })
+}
+
+fn shown(world: World) -> World {
+    let status = decide(&world, now()).status.unwrap();
+    world.with(|world| edit(&mut world.drpc, |drpc| drpc.status = Some(status)))
+}
+
+fn sent(world: &World) -> VolumeReplicationGroup {
+    let decision = decide(world, now());
+    let Next::Do(effects) = &decision.next else { panic!("{}", line(&decision)) };
+    effects
+        .iter()
+        .find_map(|effect| match effect {
+            Effect::PutGroup { group, .. }
+            | Effect::Adopt { group, .. }
+            | Effect::EndProtection { group, .. } => Some((**group).clone()),
+            _ => None,
+        })
+        .unwrap()
+}
+
+#[test]
+fn an_application_is_taken_off_an_orphaned_cluster() {
+    let lost = || deployed().shows("east", orphaned);
+    check(&lost(), "Place [] | WaitForUser/Paused");
+    let off = || shown(lost()).placed(&[]);
+    check(&off(), "wait Orphaned | WaitForUser/Paused");
+    let status = decide(&off(), now()).status.unwrap();
+    let said = |type_: &str| {
+        let one = status.conditions.iter().find(|one| one.type_ == type_).unwrap();
+        (one.status.clone(), one.reason.clone())
+    };
+    assert_eq!(said("Available"), ("False".into(), "Orphaned".into()));
+    assert_eq!(said("PeerReady"), ("True".into(), "Success".into()));
+    let message = &status.blockers[0].message;
+    for choice in ["failover web --to west", "repair web --restore-here", "forget web", "shop/web"] {
+        assert!(message.contains(choice), "{message}");
+    }
+    // A copy that was made before still counts.
+    assert!(status.last_group_sync_time.is_some() || lost().shown().last_group_sync_time.is_none());
+    // The peer takes over; nothing else can be done.
+    check(
+        &off().asks(json!({ "action": "Failover", "failoverCluster": "west" })),
+        "Commission 2 west Failover, on record | FailingOver/FailingOverToCluster",
+    );
+    for other in [
+        json!({ "action": "Relocate", "preferredCluster": "west" }),
+        json!({ "action": "Failover", "failoverCluster": "east" }),
+    ] {
+        check(&off().asks(other), "wait Orphaned | WaitForUser/Paused");
+    }
+    // Once its data is back, it is placed again.
+    check(&off().has("east", "primary", |_| {}), "Place [east] | Deploying/UpdatingPlRule");
+    // A cluster where the application is only kept is another matter.
+    let kept = lost().placed(&[Chosen::home("east"), Chosen::retained("west")]);
+    check(&kept, "Place [(west)] | WaitForUser/Paused");
+}
+
+#[test]
+fn a_choice_reaches_the_group_of_the_holder() {
+    let lost = shown(deployed().shows("east", orphaned)).placed(&[]);
+    let chosen = noted(lost, annotations::RESTORE_ORPHANS, "1");
+    check(&chosen, "PutGroup east primary");
+    assert_eq!(sent(&chosen).note(annotations::RESTORE_ORPHANS), Some("1"));
+}
+
+#[test]
+fn a_point_goes_with_the_failover_that_names_it() {
+    let point = "2030-01-01T11:00:00Z";
+    let failing = || {
+        noted(deployed(), annotations::TO_POINT, point)
+            .asks(json!({ "action": "Failover", "failoverCluster": "west" }))
+            .given(2, "west", Act::Failover, "FailingOver")
+            .has("east", "secondary", |_| {})
+            .placed(&[Chosen::retained("east")])
+    };
+    assert_eq!(sent(&failing()).note(annotations::TO_POINT), Some(point));
+    // Once the application has arrived, the next failover is not to that point.
+    let arrived = failing().has("west", "primary", |_| {}).placed(&[Chosen::home("west")]).given(
+        2,
+        "west",
+        Act::Failover,
+        "FailedOver",
+    );
+    check(&arrived, "ForgetPoint");
+    let forgotten = arrived.with(|world| {
+        edit(&mut world.drpc, |drpc| {
+            drop(drpc.metadata.annotations.as_mut().unwrap().remove(annotations::TO_POINT));
+        });
+    });
+    check(&forgotten, "settled | FailedOver/Completed");
+    // An agent takes no annotation away, so the next role unsays it.
+    let later = forgotten.given(3, "east", Act::Failover, "FailingOver").has("west", "secondary", |_| {});
+    let west = later.site("west").unwrap().intent.clone().unwrap();
+    assert_eq!(west.note(annotations::TO_POINT), Some(""));
+    // One that is named for the next failover is left alone until then.
+    let next = noted(arrived_at(point), annotations::TO_POINT, "2030-01-01T11:30:00Z");
+    check(&next, "settled | FailedOver/Completed");
+}
+
+/// Failed over to west, to a point.
+fn arrived_at(point: &str) -> World {
+    noted(deployed(), annotations::TO_POINT, point)
+        .asks(json!({ "action": "Failover", "failoverCluster": "west" }))
+        .given(2, "west", Act::Failover, "FailingOver")
+        .has("east", "secondary", |_| {})
+        .has("west", "primary", |_| {})
+        .placed(&[Chosen::home("west")])
+        .given(2, "west", Act::Failover, "FailedOver")
+}
+
+fn deleting(world: World) -> World {
+    world.with(|world| {
+        edit(&mut world.drpc, |drpc| {
+            drpc.metadata.deletion_timestamp = Some(Time(now()));
+            drpc.status.as_mut().unwrap().phase = Some("Deleting".into());
+        });
+    })
+}
+
+pub fn ordered(group: &mut VolumeReplicationGroup) {
+    group
+        .metadata
+        .annotations
+        .get_or_insert_default()
+        .insert(annotations::END_PROTECTION.into(), "true".into());
+}
+
+#[test]
+fn the_order_comes_before_the_deletion() {
+    check(&deleting(deployed()), "EndProtection east, EndProtection west");
+    let told = || deleting(deployed().has("east", "primary", ordered).has("west", "secondary", ordered));
+    let unseen = |cluster: &'static str| {
+        told().shows(cluster, |group| {
+            group.metadata.annotations.as_mut().unwrap().remove(annotations::END_PROTECTION);
+        })
+    };
+    check(&unseen("east"), "wait EndingProtection | Deleting/Deleting");
+    check(&unseen("west"), "wait EndingProtection | Deleting/Deleting");
+    check(&told(), "TakeBackGroup west");
+    // A cluster that does not answer holds nothing up.
+    check(&unseen("east").silent("east"), "TakeBackGroup west");
+    check(&deleting(deployed()).silent("west"), "EndProtection east");
+    // An orphaned application is not placed where it would start empty before its protection ends.
+    check(
+        &deleting(deployed().shows("east", orphaned).placed(&[])),
+        "EndProtection east, EndProtection west",
+    );
+}
+
+#[test]
+fn an_order_of_a_lost_hub_is_unsaid() {
+    let world = deployed().shows("east", ordered);
+    check(&world, "PutGroup east primary");
+    assert_eq!(sent(&world).note(annotations::END_PROTECTION), Some("false"));
+    let adopted = deployed().shows("west", ordered).with(|world| {
+        edit(&mut world.drpc, |drpc| drpc.status = None);
+        let site = world.sites.get_mut("west").unwrap();
+        (site.work, site.intent) = (None, None);
+    });
+    check(&adopted, "Adopt west");
+    assert_eq!(sent(&adopted).note(annotations::END_PROTECTION), Some("false"));
+}
+
+#[test]
+fn a_work_that_was_deleted_by_hand_is_put_again() {
+    for (cluster, role) in [("east", "primary"), ("west", "secondary")] {
+        let gone = deployed().with(|world| {
+            let site = world.sites.get_mut(cluster).unwrap();
+            (site.work, site.intent, site.seen) = (None, None, Seen::Absent);
+        });
+        check(&gone, &format!("PutGroup {cluster} {role}"));
+        assert_ne!(sent(&gone).note(annotations::END_PROTECTION), Some("true"));
+        assert_ne!(sent(&gone).note(annotations::FIRST_DEPLOYMENT), Some("true"));
+    }
+}
