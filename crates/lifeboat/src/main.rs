@@ -11,6 +11,7 @@ mod demo;
 mod demo_records;
 mod doctor;
 mod explain;
+mod forget;
 mod gather;
 mod hub;
 mod lvmd;
@@ -21,11 +22,11 @@ mod process;
 mod protect_cmd;
 mod protector;
 mod provisioner;
+mod repair;
 mod status;
 mod up;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use lifeboat_hub::drpc::commission::Act;
 use std::process::ExitCode;
 
 /// The API server makes and drops many small values; this allocator does it in half the time of the system's.
@@ -44,6 +45,10 @@ struct Cli {
 enum Command {
     /// Start embedded clusters on this machine and leave them running for kubectl.
     Up(up::Args),
+    /// End a cluster of a running `lifeboat up` where it stands, as a site that loses its power.
+    Lose(up::control::Args),
+    /// Start a lost cluster of `lifeboat up` again, with the disks and the objects it had.
+    Revive(up::control::Args),
     /// Lose a cluster and come back: the whole of Lifeboat on this machine, proved by counting records.
     Demo(demo::Args),
     /// Bind claims to volumes in a cluster, in the place of kube-controller-manager's own binder.
@@ -69,9 +74,15 @@ enum Command {
     /// Say what a failover or a relocation would do and lose, and what stands in the way.
     Plan(plan::Args),
     /// Start an application on the other cluster from its newest copy.
-    Failover(plan::MoveArgs),
+    Failover(plan::FailoverArgs),
     /// Move an application to the other cluster and lose nothing.
     Relocate(plan::MoveArgs),
+    /// Take a failover or a relocation back, as long as its point of no return is not passed.
+    Abort(plan::abort::Args),
+    /// Say what stands in an application's way and which remedies are safe, and carry one out.
+    Repair(repair::Args),
+    /// List volumes that are kept on a cluster though no PVC uses them, and give them up.
+    Forget(forget::Args),
     /// Look whether everything is there that protection needs.
     Doctor(doctor::Args),
     /// Write what tells how things are into a folder, without secrets.
@@ -107,6 +118,8 @@ fn main() -> ExitCode {
     let done = |()| ExitCode::SUCCESS;
     let result = match parse().command {
         Command::Up(args) => up::run(args).map(done),
+        Command::Lose(args) => up::control::lose(&args).map(done),
+        Command::Revive(args) => up::control::revive(&args).map(done),
         Command::Demo(args) => demo::run(&args),
         Command::Binder(args) => binder::run(&args).map(done),
         Command::Lvmd(args) => lvmd::run(&args).map(done),
@@ -119,8 +132,11 @@ fn main() -> ExitCode {
         Command::Protect(args) => protect_cmd::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Plan(args) => plan::run(&args),
-        Command::Failover(args) => plan::act(&args, Act::Failover),
-        Command::Relocate(args) => plan::act(&args, Act::Relocate),
+        Command::Failover(args) => plan::failover(&args),
+        Command::Relocate(args) => plan::relocate(&args),
+        Command::Abort(args) => plan::abort::run(&args),
+        Command::Repair(args) => repair::run(&args),
+        Command::Forget(args) => forget::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Gather(args) => gather::run(&args),
         Command::Explain(args) => explain::run(args),

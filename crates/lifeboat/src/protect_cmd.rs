@@ -3,19 +3,19 @@
 use crate::cluster::Target;
 use crate::status::{Format, missing, say};
 use anyhow::{Context as _, bail};
-use kube::api::{Api, PostParams};
+use kube::api::{Api, ListParams, PostParams};
+use lifeboat_api::annotations::SCHEDULING_DISABLE;
 use lifeboat_api::cluster::Placement;
+use lifeboat_api::conditions::drpolicy::TYPE_VALIDATED;
 use lifeboat_api::ramen::{DRPlacementControl, DRPolicy};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// Options of `lifeboat protect`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Exit code: 0 it is protected from now on, 1 the hub could not be reached, 2 wrong usage, \
-                        4 the policy does not have the cluster, or something else is protected under the name, \
-                        5 there is no such policy or placement."
-)]
+#[command(after_help = "Exit code: 0 its protection begins, 1 the hub could not be reached, 2 wrong usage, \
+                        4 it could not work or is something else's, and nothing was made, \
+                        5 there is no such policy or placement.")]
 pub struct Args {
     /// Name to protect the application under.
     name: String,
@@ -77,8 +77,14 @@ async fn protect(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let placement = args.placement.clone().unwrap_or_else(|| args.name.clone());
     let placements: Api<Placement> = Api::namespaced(client.clone(), &namespace);
-    if placements.get_opt(&placement).await.context("reading Placements")?.is_none() {
+    let Some(found) = placements.get_opt(&placement).await.context("reading Placements")? else {
         return missing(&format!("Placement {namespace}/{placement}"));
+    };
+    let drpcs: Api<DRPlacementControl> = Api::namespaced(client, &namespace);
+    let others = drpcs.list(&ListParams::default()).await.context("reading DRPlacementControls")?;
+    if let Err(why) = may_protect(&args.name, &policy, &found, &others.items) {
+        say(&format!("{why}\n"))?;
+        return Ok(ExitCode::from(4));
     }
     let clusters = &policy.spec.dr_clusters;
     let Some(home) = args.on.as_ref().or(clusters.first()) else {
@@ -103,7 +109,6 @@ async fn protect(args: &Args) -> anyhow::Result<ExitCode> {
     if args.dry_run {
         return print(args.output, &object);
     }
-    let drpcs: Api<DRPlacementControl> = Api::namespaced(client, &namespace);
     let wanted: DRPlacementControl =
         serde_json::from_value(object).context("invariant: it is one of its kind")?;
     match drpcs.create(&PostParams::default(), &wanted).await {
@@ -112,7 +117,7 @@ async fn protect(args: &Args) -> anyhow::Result<ExitCode> {
             Format::Text => {
                 let copied = &policy.spec.scheduling_interval;
                 say(&format!(
-                    "{namespace}/{} is protected, at home on {home}, copied every {copied}; `lifeboat status` follows\n",
+                    "the protection of {namespace}/{} begins: at home on {home}, copied every {copied}; `lifeboat status` says when its data is safe\n",
                     args.name
                 ))?;
                 Ok(ExitCode::SUCCESS)
@@ -123,7 +128,18 @@ async fn protect(args: &Args) -> anyhow::Result<ExitCode> {
             if there.spec.placement_ref.name == wanted.spec.placement_ref.name
                 && there.spec.dr_policy_ref.name == wanted.spec.dr_policy_ref.name
             {
-                say(&format!("{namespace}/{} is protected already\n", args.name))?;
+                if args.on.is_some() && there.spec.preferred_cluster != args.on {
+                    let at = there.spec.preferred_cluster.as_deref().unwrap_or("no cluster");
+                    say(&format!(
+                        "{namespace}/{} is protected already, at home on {at} and not on {home}; `lifeboat relocate` moves it\n",
+                        args.name
+                    ))?;
+                    return Ok(ExitCode::from(4));
+                }
+                say(&format!(
+                    "{namespace}/{} has its DRPlacementControl already; `lifeboat status` says how it is\n",
+                    args.name
+                ))?;
                 return Ok(ExitCode::SUCCESS);
             }
             say(&format!(
@@ -133,6 +149,45 @@ async fn protect(args: &Args) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::from(4))
         }
         Err(error) => Err(error).context("making the DRPlacementControl"),
+    }
+}
+
+/// Why protecting an application by this policy and Placement could not work, where that can be told beforehand.
+fn may_protect(
+    name: &str,
+    policy: &DRPolicy,
+    placement: &Placement,
+    others: &[DRPlacementControl],
+) -> Result<(), String> {
+    let policy_name = policy.metadata.name.as_deref().unwrap_or_default();
+    let conditions = policy.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    match conditions.iter().find(|one| one.type_ == TYPE_VALIDATED) {
+        Some(one) if one.status == "True" => {}
+        Some(one) => return Err(format!("policy {policy_name} is not valid: {}", one.message)),
+        None => {
+            return Err(format!(
+                "policy {policy_name} was not validated yet; does `lifeboat hub` run? Try again in a moment"
+            ));
+        }
+    }
+    let placed = placement.metadata.name.as_deref().unwrap_or_default();
+    let disabled = placement.metadata.annotations.as_ref().and_then(|all| all.get(SCHEDULING_DISABLE));
+    if disabled.map(String::as_str) != Some("true") {
+        return Err(format!(
+            "Placement {placed} is decided by a scheduler: give it the annotation {SCHEDULING_DISABLE}: \"true\", so that the hub decides"
+        ));
+    }
+    if placement.spec.number_of_clusters != Some(1) {
+        return Err(format!(
+            "Placement {placed} does not say numberOfClusters: 1, so the application could run twice; set it"
+        ));
+    }
+    let other = others.iter().find(|one| {
+        one.metadata.name.as_deref() != Some(name) && one.spec.placement_ref.name.as_deref() == Some(placed)
+    });
+    match other.and_then(|one| one.metadata.name.as_deref()) {
+        Some(other) => Err(format!("Placement {placed} is protected by DRPlacementControl {other} already")),
+        None => Ok(()),
     }
 }
 
@@ -148,6 +203,53 @@ fn print(output: Format, object: &Value) -> anyhow::Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_could_not_work_is_refused_beforehand() {
+        let policy = |status: &str| -> DRPolicy {
+            serde_json::from_value(json!({
+                "metadata": {"name": "p"}, "spec": {"schedulingInterval": "1m", "drClusters": ["east", "west"]},
+                "status": {"conditions": [{"type": "Validated", "status": status, "reason": "R", "message": "a store is away",
+                    "lastTransitionTime": "2030-01-01T00:00:00Z"}]},
+            }))
+            .unwrap()
+        };
+        let placement = |disabled: &str, number: i32| -> Placement {
+            serde_json::from_value(json!({
+                "metadata": {"name": "web", "annotations": {SCHEDULING_DISABLE: disabled}},
+                "spec": {"numberOfClusters": number},
+            }))
+            .unwrap()
+        };
+        let drpc = |name: &str| -> DRPlacementControl {
+            serde_json::from_value(json!({
+                "metadata": {"name": name},
+                "spec": {"placementRef": {"name": "web"}, "drPolicyRef": {}, "pvcSelector": {}},
+            }))
+            .unwrap()
+        };
+        let check = |rule: &str,
+                     policy: &DRPolicy,
+                     placement: &Placement,
+                     others: &[DRPlacementControl],
+                     part: Option<&str>| {
+            let found = may_protect("web", policy, placement, others);
+            match part {
+                None => assert_eq!(found, Ok(()), "{rule}"),
+                Some(part) => {
+                    assert!(found.clone().is_err_and(|why| why.contains(part)), "{rule}: {found:?}");
+                }
+            }
+        };
+        let (good, fine) = (policy("True"), placement("true", 1));
+        check("all is well", &good, &fine, &[drpc("web")], None);
+        check("a policy that is not valid", &policy("False"), &fine, &[], Some("a store is away"));
+        let unseen = DRPolicy { status: None, ..good.clone() };
+        check("a policy that nobody has looked at", &unseen, &fine, &[], Some("not validated yet"));
+        check("a scheduler decides", &good, &placement("false", 1), &[], Some(SCHEDULING_DISABLE));
+        check("two clusters", &good, &placement("true", 2), &[], Some("numberOfClusters: 1"));
+        check("somebody else's", &good, &fine, &[drpc("other")], Some("DRPlacementControl other"));
+    }
 
     #[test]
     fn labels_are_keys_and_values() {

@@ -1,6 +1,7 @@
 //! `lifeboat up`: embedded clusters, each with its own data, authority and address, the controllers that a bare API server
 //! lacks, and one kubeconfig for all of them. A cluster called `hub` leads the others.
 
+pub mod control;
 pub mod fleet;
 pub mod hubside;
 mod managed;
@@ -100,7 +101,16 @@ async fn serve(args: &Args, home: &Path) -> anyhow::Result<()> {
     let path = args.kubeconfig.clone().unwrap_or_else(|| home.join("kubeconfig"));
     fleet.write_kubeconfig(&path)?;
     announce(&fleet, &path, args.data.as_deref())?;
-    interrupted().await?;
+    match args.data.is_some() {
+        true => {
+            let control = control::open(home)?;
+            tokio::select! {
+                ended = interrupted() => ended?,
+                () = control::serve(&control, &mut fleet) => {}
+            }
+        }
+        false => interrupted().await?,
+    }
     // Whoever read the first lines may be gone by now.
     let _ = say("stopping");
     tokio::task::block_in_place(|| fleet.stop());

@@ -1,5 +1,6 @@
 //! What should be so in a fleet, checked against what is. Pure.
 
+use crate::forget::Kept;
 use crate::status::rows::{row, span};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -7,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use lifeboat_api::cluster::ManagedCluster;
 use lifeboat_api::conditions::{drcluster, drpolicy, fleet};
 use lifeboat_api::ramen::{DRCluster, DRPlacementControl, DRPolicy, VolumeReplicationGroup};
+use lifeboat_engine::ObjectKey;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -52,8 +54,12 @@ pub struct Facts {
     pub policies: Vec<DRPolicy>,
     /// Applications.
     pub drpcs: Vec<DRPlacementControl>,
+    /// What keeps applications from failing over now, by the hub's own rules; those that could are not listed.
+    pub cannot_fail_over: BTreeMap<ObjectKey, String>,
     /// Groups of this cluster.
     pub groups: Vec<VolumeReplicationGroup>,
+    /// Volumes that are kept here though no PVC uses them.
+    pub kept: Vec<Kept>,
 }
 
 impl Facts {
@@ -89,6 +95,10 @@ pub fn checks(facts: &Facts, now: Timestamp) -> Vec<Check> {
         ));
     }
     found.extend(facts.groups.iter().map(|one| group(one, now)));
+    found.extend(facts.kept.iter().filter_map(orphan));
+    if found.is_empty() {
+        found.push(check("role", Grade::Fine, "this is a managed cluster; no VRG is here yet"));
+    }
     found
 }
 
@@ -122,7 +132,8 @@ fn hub(facts: &Facts, now: Timestamp, found: &mut Vec<Check>) {
     }
     for drpc in &facts.drpcs {
         let named = |policy: &&DRPolicy| policy.metadata.name == drpc.spec.dr_policy_ref.name;
-        let told = row(drpc, facts.policies.iter().find(named), now);
+        let failover = facts.cannot_fail_over.get(&ObjectKey::of(drpc)).cloned().map_or(Ok(()), Err);
+        let told = row(drpc, facts.policies.iter().find(named), &failover, now);
         let grade = match (told.is_fine(), told.ready) {
             (true, _) => Grade::Fine,
             (false, true) => Grade::Warning,
@@ -169,6 +180,17 @@ fn managed(one: &ManagedCluster, facts: &Facts, now: Timestamp) -> Check {
             "the hub has not said whether it is available; does `lifeboat hub` run?",
         ),
     }
+}
+
+/// A volume that an accident left behind. What moves leave is listed by `lifeboat forget` and nothing to worry about.
+fn orphan(one: &Kept) -> Option<Check> {
+    let from = one.orphaned_from.as_ref()?;
+    let said = format!(
+        "it has the data of PVC {} and is kept because VRG {from} was deleted without the order to end protection; \
+         `lifeboat repair` uses it again, `lifeboat forget {}` gives it up",
+        one.claim, one.volume
+    );
+    Some(check(format!("volume {}", one.volume), Grade::Warning, said))
 }
 
 fn group(one: &VolumeReplicationGroup, now: Timestamp) -> Check {
@@ -254,6 +276,17 @@ mod tests {
         let mut facts = hub_facts();
         facts.policies.clear();
         finds("no policy", &facts, Grade::Warning, "no DRPolicy");
+        let mut facts = Facts { cluster_config: true, ..Facts::default() };
+        finds("a managed cluster without a group", &facts, Grade::Fine, "managed cluster");
+        facts.kept.push(Kept {
+            volume: "pv-1".to_owned(),
+            claim: "shop/db".to_owned(),
+            size: "1Gi".to_owned(),
+            orphaned_from: Some("shop/web".to_owned()),
+        });
+        finds("a volume that an accident left", &facts, Grade::Warning, "lifeboat forget pv-1");
+        facts.kept[0].orphaned_from = None;
+        finds("a volume that a move left", &facts, Grade::Fine, "managed cluster");
         finds("an empty cluster", &Facts::default(), Grade::Warning, "neither a hub nor");
     }
 }

@@ -8,10 +8,10 @@ use crate::status::{Format, say};
 use anyhow::Context as _;
 use checks::{Facts, Grade};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolume};
 use kube::api::{Api, ListParams};
 use lifeboat_api::conditions::fleet::CLUSTER_LEASE;
-use lifeboat_engine::Clock;
+use lifeboat_engine::{Clock, ObjectKey};
 use serde::de::DeserializeOwned;
 use std::process::ExitCode;
 
@@ -66,6 +66,16 @@ async fn facts(client: &kube::Client) -> anyhow::Result<Facts> {
     facts.policies = list(client, &mut facts.missing_kinds).await?;
     facts.drpcs = list(client, &mut facts.missing_kinds).await?;
     facts.groups = list(client, &mut facts.missing_kinds).await?;
+    let volumes: Vec<PersistentVolume> = list(client, &mut facts.missing_kinds).await?;
+    facts.kept = volumes.iter().filter_map(crate::forget::kept).collect();
+    if facts.missing_kinds.is_empty() && !facts.drpcs.is_empty() {
+        let now = Clock::system().now();
+        for world in crate::plan::look::worlds(client).await? {
+            if let Err(why) = crate::plan::words::could_fail_over(&world, now) {
+                facts.cannot_fail_over.insert(ObjectKey::of(&*world.drpc), why);
+            }
+        }
+    }
     let leases: Api<Lease> = Api::all(client.clone());
     let named = ListParams::default().fields(&format!("metadata.name={CLUSTER_LEASE}"));
     for lease in leases.list(&named).await.context("reading leases")? {

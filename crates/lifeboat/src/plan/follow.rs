@@ -13,6 +13,8 @@ use tokio::time::Instant;
 pub struct Came {
     /// Whether the application runs where it should.
     pub done: bool,
+    /// Whether the object that was followed is gone.
+    pub deleted: bool,
     /// The last status seen.
     pub status: DRPlacementControlStatus,
     /// How long it was followed.
@@ -37,7 +39,10 @@ pub fn step(status: &DRPlacementControlStatus) -> String {
     format!("{phase} {step}{}", blocker.unwrap_or_default())
 }
 
-/// Follows until it is done or the time is over.
+/// How long to wait before a hub that does not answer is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Follows until it is done, the object is gone or the time is over. A hub that does not answer is asked again: the action goes on without us.
 pub async fn follow(
     api: &Api<DRPlacementControl>,
     asked: &DRPlacementControl,
@@ -45,38 +50,100 @@ pub async fn follow(
     within: Duration,
     tell: bool,
 ) -> anyhow::Result<Came> {
-    let began = Instant::now();
-    let name = asked.metadata.name.clone().unwrap_or_default();
-    let mut came =
-        Came { done: false, status: asked.status.clone().unwrap_or_default(), took: Duration::ZERO };
-    let mut told = String::new();
-    while !came.done && began.elapsed() < within {
-        let params = WatchParams::default().fields(&format!("metadata.name={name}")).timeout(290);
-        // From the present state on: what is there comes first.
-        let mut events = api.watch(&params, "0").await.context("following it")?.boxed();
-        loop {
-            let left = within.saturating_sub(began.elapsed());
-            let Ok(Some(event)) = tokio::time::timeout(left, events.next()).await else { break };
-            let (WatchEvent::Added(now) | WatchEvent::Modified(now)) = event.context("following it")? else {
-                continue;
-            };
-            if now.metadata.generation < asked.metadata.generation {
-                continue;
-            }
-            came.status = now.status.unwrap_or_default();
-            let line = step(&came.status);
-            if tell && line != told {
-                say(&format!("  {:>6.1} s  {line}\n", began.elapsed().as_secs_f64()))?;
-                told = line;
-            }
-            if is_done(&came.status, asked.metadata.generation, act) {
-                came.done = true;
-                break;
+    let mut followed = Followed {
+        asked,
+        act,
+        tell,
+        began: Instant::now(),
+        told: String::new(),
+        came: Came {
+            done: false,
+            deleted: false,
+            status: asked.status.clone().unwrap_or_default(),
+            took: Duration::ZERO,
+        },
+    };
+    let deadline = followed.began + within;
+    while !followed.has_ended() {
+        match tokio::time::timeout_at(deadline, followed.watch(api)).await {
+            // The time is over.
+            Err(_) => break,
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                let line =
+                    format!("the hub does not answer and is asked again; what was begun goes on ({error:#})");
+                followed.say(line)?;
+                if tokio::time::timeout_at(deadline, tokio::time::sleep(AGAIN)).await.is_err() {
+                    break;
+                }
             }
         }
     }
+    let Followed { mut came, began, .. } = followed;
     came.took = began.elapsed();
     Ok(came)
+}
+
+struct Followed<'a> {
+    asked: &'a DRPlacementControl,
+    act: Act,
+    tell: bool,
+    began: Instant,
+    told: String,
+    came: Came,
+}
+
+impl Followed<'_> {
+    fn has_ended(&self) -> bool {
+        self.came.done || self.came.deleted
+    }
+
+    fn say(&mut self, line: String) -> anyhow::Result<()> {
+        if self.tell && line != self.told {
+            say(&format!("  {:>6.1} s  {line}\n", self.began.elapsed().as_secs_f64()))?;
+            self.told = line;
+        }
+        Ok(())
+    }
+
+    /// Follows as long as the hub tells.
+    async fn watch(&mut self, api: &Api<DRPlacementControl>) -> anyhow::Result<()> {
+        let name = self.asked.metadata.name.clone().unwrap_or_default();
+        // What is gone when nobody looked is told by nobody.
+        match api.get_opt(&name).await.context("reading the DRPlacementControl")? {
+            Some(now) if now.metadata.uid == self.asked.metadata.uid => {}
+            _ => {
+                self.came.deleted = true;
+                return Ok(());
+            }
+        }
+        let params = WatchParams::default().fields(&format!("metadata.name={name}")).timeout(290);
+        // From the present state on: what is there comes first.
+        let mut events = api.watch(&params, "0").await.context("following it")?.boxed();
+        while let Some(event) = events.next().await {
+            match event.context("following it")? {
+                WatchEvent::Added(now) | WatchEvent::Modified(now) => {
+                    if now.metadata.generation < self.asked.metadata.generation {
+                        continue;
+                    }
+                    self.came.status = now.status.unwrap_or_default();
+                    let line = step(&self.came.status);
+                    self.say(line)?;
+                    if is_done(&self.came.status, self.asked.metadata.generation, self.act) {
+                        self.came.done = true;
+                        return Ok(());
+                    }
+                }
+                WatchEvent::Deleted(gone) if gone.metadata.uid == self.asked.metadata.uid => {
+                    self.came.deleted = true;
+                    return Ok(());
+                }
+                WatchEvent::Error(error) => anyhow::bail!("{}", error.message),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -4,9 +4,11 @@ use super::follow::Came;
 use crate::status::rows::{at_most, span};
 use jiff::Timestamp;
 use lifeboat_hub::drpc::commission::Act;
+use lifeboat_hub::drpc::decide::Wish;
 use lifeboat_hub::drpc::plan::{Loss, Plan};
 use lifeboat_hub::drpc::world::World;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// The policy's cluster that the application is not on.
 pub fn other(world: &World) -> Option<String> {
@@ -15,6 +17,19 @@ pub fn other(world: &World) -> Option<String> {
     let mut others = clusters.into_iter().filter(|cluster| *cluster != here);
     let other = others.next()?;
     others.next().is_none().then_some(other)
+}
+
+/// Whether the application could fail over to the other cluster now, by the hub's own rules.
+pub fn could_fail_over(world: &World, now: Timestamp) -> Result<(), String> {
+    let Some(target) = other(world) else {
+        return Err("it was not deployed yet".to_owned());
+    };
+    let wish = Wish { act: Act::Failover, target };
+    let plan = lifeboat_hub::drpc::plan(world, &wish, now);
+    match plan.blockers.first() {
+        Some(blocker) => Err(format!("{}: {}", blocker.reason, blocker.message)),
+        None => Ok(()),
+    }
 }
 
 /// A plan for people to read.
@@ -45,13 +60,27 @@ pub fn plan(plan: &Plan, now: Timestamp) -> String {
     out
 }
 
+/// A duration as kubectl takes it: `90s`, `10m`, `1h`; a bare number is seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let bare = text.parse::<u64>().map(Duration::from_secs);
+    let span = || text.parse::<jiff::SignedDuration>().ok().and_then(|span| Duration::try_from(span).ok());
+    bare.ok().or_else(span).ok_or_else(|| "write it as 90s, 10m or 1h".to_owned())
+}
+
 /// How it ended, for people to read.
 pub fn end(came: &Came, act: Act) -> String {
     let took = span(came.took.as_secs().cast_signed());
+    if came.deleted {
+        return "the DRPlacementControl was deleted: its protection ends, and nothing is moved any more\n"
+            .to_owned();
+    }
     if !came.done {
         let waits = came.status.blockers.first();
         let why = waits.map(|blocker| format!("; it waits: {}: {}", blocker.reason, blocker.message));
-        return format!("not done after {took}{}\n", why.unwrap_or_default());
+        return format!(
+            "not done after {took}{}\nthe hub goes on with it; `lifeboat status` tells how far it is\n",
+            why.unwrap_or_default()
+        );
     }
     let mut out = format!("done in {took}\n");
     if let (Act::Failover, Some(loss)) = (act, &came.status.last_failover) {
@@ -85,6 +114,20 @@ mod tests {
             blockers: vec![PlanBlocker { reason: "NotThere".to_owned(), message: "start it".to_owned() }],
             steps: vec!["one".to_owned()],
         }
+    }
+
+    #[test]
+    fn durations_are_read_as_kubectl_reads_them() {
+        let check = |text: &str, seconds: Option<u64>| {
+            assert_eq!(duration(text).ok(), seconds.map(Duration::from_secs), "{text}");
+        };
+        check("90", Some(90));
+        check("90s", Some(90));
+        check("10m", Some(600));
+        check("1h30m", Some(5_400));
+        check("-1s", None);
+        check("soon", None);
+        check("", None);
     }
 
     #[test]

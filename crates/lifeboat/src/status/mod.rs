@@ -8,9 +8,8 @@ pub mod rows;
 use crate::cluster::Target;
 use anyhow::Context as _;
 use kube::api::{Api, ListParams};
-use lifeboat_api::ramen::{DRPlacementControl, DRPolicy, VolumeReplicationGroup};
+use lifeboat_api::ramen::{DRPolicy, VolumeReplicationGroup};
 use lifeboat_engine::Clock;
-use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -51,7 +50,7 @@ enum Subject {
 /// What every look has in common.
 #[derive(clap::Args)]
 pub struct Common {
-    /// Namespace; all of them when not given.
+    /// Namespace; for applications all of them when not given, for a VRG that of the kubeconfig's context.
     #[arg(long, short, value_name = "NAME")]
     pub namespace: Option<String>,
     /// How to print it.
@@ -93,27 +92,28 @@ pub fn missing(what: &str) -> anyhow::Result<ExitCode> {
 
 async fn applications(args: &Applications) -> anyhow::Result<ExitCode> {
     let client = crate::process::client(&args.common.target).await?;
-    let drpcs: Api<DRPlacementControl> = match &args.common.namespace {
-        Some(namespace) => Api::namespaced(client.clone(), namespace),
-        None => Api::all(client.clone()),
-    };
-    let listed = drpcs.list(&ListParams::default()).await;
-    let listed =
-        listed.context("reading DRPlacementControls; is this the hub? --context names another cluster")?;
-    let policies: Api<DRPolicy> = Api::all(client);
-    let policies = policies.list(&ListParams::default()).await.context("reading DRPolicies")?;
-    let policies: BTreeMap<String, DRPolicy> = policies
-        .into_iter()
-        .map(|policy| (policy.metadata.name.clone().unwrap_or_default(), policy))
-        .collect();
+    let worlds = crate::plan::look::worlds(&client).await?;
     let now = Clock::system().now();
-    let mut rows = Vec::new();
-    for drpc in listed.iter().filter(|drpc| args.name.is_none() || drpc.metadata.name == args.name) {
-        let policy = drpc.spec.dr_policy_ref.name.as_ref().and_then(|name| policies.get(name));
-        rows.push(rows::row(drpc, policy, now));
-    }
+    let namespace = args.common.namespace.as_deref();
+    let asked = worlds.iter().filter(|world| {
+        let meta = &world.drpc.metadata;
+        (args.name.is_none() || meta.name == args.name)
+            && namespace.is_none_or(|namespace| meta.namespace.as_deref() == Some(namespace))
+    });
+    let rows: Vec<rows::Row> = asked
+        .map(|world| {
+            let policy = world.policy.as_deref();
+            rows::row(&world.drpc, policy, &crate::plan::words::could_fail_over(world, now), now)
+        })
+        .collect();
     if let (true, Some(name)) = (rows.is_empty(), &args.name) {
         return missing(&format!("DRPlacementControl {name}"));
+    }
+    if worlds.is_empty() && !is_hub(&client).await? {
+        return missing(
+            "DRPolicy here: this cluster is not the hub. Name the hub with --context; \
+             `lifeboat status vrg NAME` tells about a VRG of this cluster",
+        );
     }
     match args.common.output {
         Format::Json => say(&(serde_json::to_string_pretty(&rows).context("writing JSON")? + "\n"))?,
@@ -121,6 +121,13 @@ async fn applications(args: &Applications) -> anyhow::Result<ExitCode> {
         Format::Text => say(&table(&rows::HEADING, &rows.iter().map(rows::cells).collect::<Vec<_>>()))?,
     }
     Ok(if rows.iter().all(rows::Row::is_fine) { ExitCode::SUCCESS } else { ExitCode::from(3) })
+}
+
+/// A hub has policies; a managed cluster may have the same definitions and has none.
+async fn is_hub(client: &kube::Client) -> anyhow::Result<bool> {
+    let policies: Api<DRPolicy> = Api::all(client.clone());
+    let one = policies.list(&ListParams::default().limit(1)).await.context("reading DRPolicies")?;
+    Ok(!one.items.is_empty())
 }
 
 async fn one_group(name: &str, common: &Common) -> anyhow::Result<ExitCode> {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use lifeboat_api::annotations::{EPOCH_HOLDER, LAST_APP_DEPLOYMENT_CLUSTER};
-use lifeboat_api::conditions::drpc::{TYPE_PEER_READY, TYPE_PROTECTED};
+use lifeboat_api::conditions::drpc::{TYPE_AVAILABLE, TYPE_PEER_READY, TYPE_PROTECTED};
 use lifeboat_api::ramen::{DRPlacementControl, DRPolicy, DRState};
 use serde::Serialize;
 
@@ -25,9 +25,9 @@ pub struct Row {
     pub target_seconds: Option<i64>,
     /// When the last good copy was cut.
     pub last_copy: Option<Timestamp>,
-    /// Whether it could fail over now.
+    /// Whether a failover would work now, whatever became of the cluster that it runs on.
     pub ready: bool,
-    /// What keeps it from being ready, and what to know otherwise.
+    /// What is wrong, and what keeps it from failing over.
     pub why: Option<String>,
 }
 
@@ -46,12 +46,17 @@ pub enum Protected {
 impl Row {
     /// Whether nobody has to look at it.
     pub fn is_fine(&self) -> bool {
-        self.ready && self.protected == Protected::Yes
+        self.ready && self.protected == Protected::Yes && self.why.is_none()
     }
 }
 
-/// What is to be told of an application.
-pub fn row(drpc: &DRPlacementControl, policy: Option<&DRPolicy>, now: Timestamp) -> Row {
+/// What is to be told of an application; `failover` is the hub's own judgement whether it could fail over now, or what stands in the way.
+pub fn row(
+    drpc: &DRPlacementControl,
+    policy: Option<&DRPolicy>,
+    failover: &Result<(), String>,
+    now: Timestamp,
+) -> Row {
     let meta = &drpc.metadata;
     let status = drpc.status.clone().unwrap_or_default();
     let note = |key: &str| meta.annotations.as_ref().and_then(|notes| notes.get(key)).cloned();
@@ -69,7 +74,8 @@ pub fn row(drpc: &DRPlacementControl, policy: Option<&DRPolicy>, now: Timestamp)
         (true, true) => Protected::Late,
         (true, false) => Protected::Yes,
     };
-    let stands = stands_in_the_way(drpc, &status.conditions, last_copy.is_some());
+    let wrong = wrong(drpc, &status.conditions, last_copy.is_some());
+    let ready = failover.is_ok() && last_copy.is_some();
     Row {
         application: format!(
             "{}/{}",
@@ -82,8 +88,8 @@ pub fn row(drpc: &DRPlacementControl, policy: Option<&DRPolicy>, now: Timestamp)
         lag_seconds,
         target_seconds,
         last_copy,
-        ready: stands.is_none(),
-        why: stands.or_else(|| {
+        ready,
+        why: wrong.or_else(|| failover.clone().err()).or_else(|| {
             late.then(|| {
                 "the last copy is older than two intervals; see what the sender waits for".to_owned()
             })
@@ -91,17 +97,26 @@ pub fn row(drpc: &DRPlacementControl, policy: Option<&DRPolicy>, now: Timestamp)
     }
 }
 
-fn stands_in_the_way(drpc: &DRPlacementControl, conditions: &[Condition], copied: bool) -> Option<String> {
+/// What is not as it should be, the gravest first.
+fn wrong(drpc: &DRPlacementControl, conditions: &[Condition], copied: bool) -> Option<String> {
     let status = drpc.status.as_ref();
     if drpc.metadata.deletion_timestamp.is_some() {
         return Some("its protection is being removed".to_owned());
     }
-    let Some(status) = status else { return Some("the hub has not looked at it yet".to_owned()) };
+    let Some(status) = status else { return Some("the hub has not observed it yet".to_owned()) };
+    let blocker = status.blockers.first().map(|blocker| format!("{}: {}", blocker.reason, blocker.message));
     if status.observed_generation < drpc.metadata.generation {
-        return Some("the hub has not looked at the last change yet".to_owned());
+        let refused = conditions.iter().find(|one| {
+            one.type_ == TYPE_AVAILABLE
+                && one.status != "True"
+                && one.observed_generation >= drpc.metadata.generation
+        });
+        let refused = refused.map(|one| format!("{}: {}", one.reason, one.message));
+        return Some(
+            refused.or(blocker).unwrap_or_else(|| "the hub has not observed the last change yet".to_owned()),
+        );
     }
     let rests = matches!(status.phase, Some(DRState::Deployed | DRState::FailedOver | DRState::Relocated));
-    let blocker = status.blockers.first().map(|blocker| format!("{}: {}", blocker.reason, blocker.message));
     if !rests {
         let step = status.progression.as_ref().map(|step| format!(", {}", step.as_str())).unwrap_or_default();
         let phase = status.phase.as_ref().map_or("new", DRState::as_str);
@@ -224,12 +239,21 @@ mod tests {
     }
 
     fn check(rule: &str, drpc: &DRPlacementControl, expected: (Protected, bool, Option<&str>)) {
+        judged(rule, drpc, &Ok(()), expected);
+    }
+
+    fn judged(
+        rule: &str,
+        drpc: &DRPlacementControl,
+        failover: &Result<(), String>,
+        expected: (Protected, bool, Option<&str>),
+    ) {
         let policy = json!({
             "apiVersion": "ramendr.openshift.io/v1alpha1", "kind": "DRPolicy", "metadata": {"name": "p"},
             "spec": {"schedulingInterval": "1m", "drClusters": ["east", "west"]},
         });
         let policy: DRPolicy = serde_json::from_value(policy).unwrap();
-        let row = row(drpc, Some(&policy), NOW.parse().unwrap());
+        let row = row(drpc, Some(&policy), failover, NOW.parse().unwrap());
         let why = row.why.as_deref();
         assert_eq!((row.protected, row.ready), (expected.0, expected.1), "{rule}: {why:?}");
         match (why, expected.2) {
@@ -241,23 +265,29 @@ mod tests {
     }
 
     #[test]
-    fn an_application_is_ready_when_all_that_counts_says_so() {
+    fn an_application_is_ready_when_a_failover_would_work() {
         check("all is well", &with(|_| {}), (Protected::Yes, true, None));
         let new = with(|status| *status = Value::Null);
-        check("new", &new, (Protected::No, false, Some("has not looked at it")));
+        check("new", &new, (Protected::No, false, Some("has not observed it")));
         let old = with(|status| status["observedGeneration"] = json!(1));
-        check("changed since", &old, (Protected::Yes, false, Some("last change")));
+        check("changed since", &old, (Protected::Yes, true, Some("last change")));
+        let refused = with(|status| {
+            status["observedGeneration"] = json!(1);
+            let invalid = condition("Available", "False", 2);
+            status["conditions"].as_array_mut().unwrap().push(invalid);
+        });
+        check("refused", &refused, (Protected::Yes, true, Some("R: said")));
         let moving = with(|status| status["phase"] = json!("FailingOver"));
-        check("under way", &moving, (Protected::Yes, false, Some("FailingOver")));
+        check("under way", &moving, (Protected::Yes, true, Some("FailingOver")));
         let peer = with(|status| status["conditions"][0]["status"] = json!("False"));
-        check("the peer is not ready", &peer, (Protected::Yes, false, Some("PeerReady is False: said")));
+        check("the peer is not ready", &peer, (Protected::Yes, true, Some("PeerReady is False: said")));
         let bare = with(|status| status["conditions"][1]["status"] = json!("False"));
-        check("not protected", &bare, (Protected::No, false, Some("Protected is False")));
+        check("not protected", &bare, (Protected::No, true, Some("Protected is False")));
         let stale = with(|status| status["conditions"][1]["observedGeneration"] = json!(1));
         check(
             "protected before the change",
             &stale,
-            (Protected::No, false, Some("not known for the last change")),
+            (Protected::No, true, Some("not known for the last change")),
         );
         let none = with(|status| status["lastGroupSyncTime"] = Value::Null);
         check("no copy", &none, (Protected::No, false, Some("no copy")));
@@ -267,7 +297,16 @@ mod tests {
             status["conditions"][1]["status"] = json!("False");
             status["blockers"] = json!([{"reason": "KeyMissing", "message": "make one"}]);
         });
-        check("what is waited for goes first", &waits, (Protected::No, false, Some("KeyMissing: make one")));
+        check("what is waited for goes first", &waits, (Protected::No, true, Some("KeyMissing: make one")));
+        let no = Err("TargetNotReady: west is not Secondary".to_owned());
+        let expected = (Protected::Yes, false, Some("west is not Secondary"));
+        judged("the hub would not fail over", &with(|_| {}), &no, expected);
+        let dead = with(|status| {
+            status["conditions"][0]["status"] = json!("False");
+            status["blockers"] = json!([{"reason": "ClusterSilent", "message": "cluster east is silent"}]);
+        });
+        let expected = (Protected::Yes, true, Some("cluster east is silent"));
+        judged("the cluster it runs on is dead", &dead, &Ok(()), expected);
     }
 
     #[test]

@@ -282,6 +282,12 @@ impl Fleet {
         &self.sites
     }
 
+    /// Whether a cluster runs.
+    pub fn is_running(&self, name: &str) -> anyhow::Result<bool> {
+        let site = self.sites.iter().find(|site| site.name == name);
+        Ok(site.with_context(|| format!("there is no cluster {name}"))?.is_running())
+    }
+
     /// Kills a cluster: its server, its controllers, its store and its processes.
     pub fn kill(&mut self, name: &str) -> anyhow::Result<()> {
         self.site(name)?.kill();

@@ -137,6 +137,11 @@ impl Site {
         Door::new(kubeconfig(&[Context { credential: &credential, ..self.context() }]))
     }
 
+    /// Whether it runs.
+    pub fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
     /// Ends it in order.
     pub fn stop(&mut self) {
         self.halt(Halt::InOrder);

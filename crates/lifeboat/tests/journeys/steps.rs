@@ -1,0 +1,541 @@
+//! What people do, and how each thing is judged.
+
+use crate::disks::{self, CLUSTERS, Held};
+use crate::fleet::{Fleet, NAME, PATIENCE, SPACE, Way, claim, delete};
+use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod};
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, PostParams};
+use lifeboat_api::ramen::{DRPlacementControl, VolumeReplicationGroup};
+use lifeboat_api::snapshot::VolumeSnapshotClass;
+use lifeboat_runner::sample::Record;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// One thing that a person does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Fails over to the other cluster.
+    Failover,
+    /// Moves to the other cluster.
+    Relocate,
+    /// Fails over, and within two seconds back.
+    ChangeMind,
+    /// Deletes the VRG on the cluster where the application runs.
+    DeleteVrg,
+    /// Deletes the application's namespace on the cluster where it runs, and then fails over to the copy.
+    DeleteNamespaceThenFailover,
+    /// Deletes the application's namespace on the cluster where it runs, and then uses the volumes that were kept.
+    DeleteNamespaceThenRestore,
+    /// Makes a snapshot class for backups whose Secret is missing, as docs/storage.md has it, and waits for another copy.
+    BrokenSnapshotClass,
+    /// Deletes a pod.
+    DeletePod,
+    /// Ends the protection, and protects the application again.
+    EndAndProtect,
+    /// Loses the cluster where the application runs, fails over, and brings it back.
+    LoseCluster,
+    /// Loses the hub and brings it back.
+    LoseHub,
+}
+
+/// An application on its way.
+pub struct Journey {
+    fleet: Fleet,
+    here: &'static str,
+    /// The newest record of each PVC that must be on some disk, whatever happens.
+    floor: BTreeMap<String, Record>,
+    /// The newest record of each PVC that was seen on the disks of the other cluster: a failover must bring it.
+    copied: BTreeMap<String, Record>,
+}
+
+fn other(cluster: &str) -> &'static str {
+    if cluster == "east" { "west" } else { "east" }
+}
+
+/// What went wrong, with what a person would see then.
+type Outcome = Result<(), String>;
+
+impl Journey {
+    /// An application that is protected on east.
+    pub async fn begin(way: Way, claims: usize) -> Result<Self, String> {
+        let fleet = Fleet::start(way, claims).await?;
+        let mut journey = Self { fleet, here: "east", floor: BTreeMap::new(), copied: BTreeMap::new() };
+        journey.records_are_copied().await?;
+        Ok(journey)
+    }
+
+    /// Does something, waits until the application is safe again, and compares the disks with what was said.
+    pub async fn take(&mut self, step: Step) -> Outcome {
+        let done = match step {
+            Step::Failover => self.failover(None).await,
+            Step::Relocate => self.relocate().await,
+            Step::ChangeMind => self.change_mind().await,
+            Step::DeleteVrg => self.delete_vrg().await,
+            Step::DeleteNamespaceThenFailover => self.delete_namespace_then_failover().await,
+            Step::DeleteNamespaceThenRestore => self.delete_namespace_then_restore().await,
+            Step::BrokenSnapshotClass => self.broken_snapshot_class().await,
+            Step::DeletePod => self.delete_pod().await,
+            Step::EndAndProtect => self.end_and_protect().await,
+            Step::LoseCluster => self.lose_cluster().await,
+            Step::LoseHub => self.lose_hub().await,
+        };
+        let settled = match done {
+            Ok(()) => self.settle().await,
+            Err(why) => Err(why),
+        };
+        settled.map_err(|why| format!("{step:?} on {}: {why}\n{}", self.here, self.seen()))
+    }
+
+    /// What a person would look at.
+    fn seen(&self) -> String {
+        let status = self.fleet.app(&["status", "-o", "json"]);
+        let explain = self.fleet.run(&["explain", "app", NAME, "-n", SPACE]);
+        format!("status:\n{}\nexplain:\n{}", status.text, explain.text)
+    }
+
+    fn claims(&self) -> impl Iterator<Item = String> + use<> {
+        (0..self.fleet.claims).map(claim)
+    }
+
+    /// The application runs, is protected, and nothing that had to be kept is gone.
+    async fn settle(&mut self) -> Outcome {
+        self.runs(self.here).await?;
+        self.nothing_is_gone()?;
+        self.fleet.ready().await?;
+        let since = self.now_written().await?;
+        self.goes_on(&since).await?;
+        self.nothing_is_gone()?;
+        self.records_are_copied().await
+    }
+
+    /// Every PVC's newest record that had to be kept is on some disk.
+    fn nothing_is_gone(&self) -> Outcome {
+        for (claim, record) in &self.floor {
+            if !disks::is_somewhere(&self.fleet, record) {
+                return Err(format!("DATA LOST: no disk has {record:?} of PVC {claim} any more"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn now_written(&self) -> Result<BTreeMap<String, u64>, String> {
+        let mut written = BTreeMap::new();
+        for claim in self.claims() {
+            let held = disks::bound(&self.fleet, self.here, &claim).await;
+            let held = held.ok_or_else(|| format!("PVC {claim} on {} has no records", self.here))?;
+            if !held.found.is_whole() {
+                return Err(format!("DATA DAMAGED: PVC {claim} on {}: {:?}", self.here, held.found));
+            }
+            written.insert(claim, held.found.last_number());
+        }
+        Ok(written)
+    }
+
+    /// The application writes: a pod that runs and cannot write is not done.
+    async fn goes_on(&self, since: &BTreeMap<String, u64>) -> Outcome {
+        let began = Instant::now();
+        loop {
+            let now = self.now_written().await?;
+            if since.iter().all(|(claim, number)| now[claim] > *number) {
+                return Ok(());
+            }
+            if began.elapsed() > Duration::from_secs(20) {
+                return Err(format!("the application does not write on {}: {since:?} {now:?}", self.here));
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// What status promises to be at the peer is there, byte by byte, and must stay.
+    async fn records_are_copied(&mut self) -> Outcome {
+        let began = Instant::now();
+        loop {
+            let lacking = self.lacking().await;
+            match lacking {
+                None => return Ok(()),
+                // The disk is read after the promise, and an image may be replaced by the next one meanwhile.
+                Some(why) if began.elapsed() > Duration::from_secs(75) => return Err(why),
+                Some(_) => tokio::time::sleep(Duration::from_millis(300)).await,
+            }
+        }
+    }
+
+    /// What is promised and is not at the peer.
+    async fn lacking(&mut self) -> Option<String> {
+        let status = self.fleet.drpc().await.and_then(|drpc| drpc.status).unwrap_or_default();
+        let promised = status.last_group_sync_time.map(|time| time.0.as_millisecond());
+        let peer = other(self.here);
+        let there = disks::best(&self.fleet, peer);
+        for claim in self.claims() {
+            let here = disks::bound(&self.fleet, self.here, &claim).await.unwrap_or_default();
+            // What the peer has of another life of the application is no copy.
+            let copy =
+                there.get(&claim).and_then(|copy| copy.found.last.clone()).filter(|last| here.has(last));
+            let Some(copy) = copy else { return Some(format!("PVC {claim} has no copy on {peer}")) };
+            let next = here.record(copy.number + 1);
+            if let (Some(promised), Some(next)) = (promised, next)
+                && next.millis < promised
+            {
+                return Some(format!(
+                    "STATUS LIES: everything before {promised} is said to be on {peer}, record {} of PVC {claim} was written at {} and is not",
+                    next.number, next.millis
+                ));
+            }
+            self.copied.insert(claim, copy);
+        }
+        None
+    }
+
+    /// Every PVC's pod runs on a cluster.
+    async fn runs(&self, cluster: &str) -> Outcome {
+        let pods: Api<Pod> = Api::namespaced(self.fleet.client(cluster).await, SPACE);
+        let began = Instant::now();
+        loop {
+            let all = pods.list(&ListParams::default()).await.expect("listed").items;
+            let running = all.iter().filter(|pod| {
+                pod.metadata.deletion_timestamp.is_none()
+                    && pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running")
+            });
+            if running.count() >= self.fleet.claims {
+                return Ok(());
+            }
+            if began.elapsed() > PATIENCE {
+                let shown: Vec<String> =
+                    all.iter().map(|pod| format!("{:?} {:?}", pod.metadata.name, pod.status)).collect();
+                return Err(format!("the application does not run on {cluster}: {}", shown.join("; ")));
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    /// What every PVC has where the application runs.
+    async fn held(&self) -> BTreeMap<String, Held> {
+        let mut held = BTreeMap::new();
+        for claim in self.claims() {
+            if let Some(one) = disks::bound(&self.fleet, self.here, &claim).await {
+                held.insert(claim, one);
+            }
+        }
+        held
+    }
+
+    fn moved(&self, action: &str, to: &str, more: &[&str]) -> Outcome {
+        let timeout = PATIENCE.as_secs().to_string();
+        let args = [&[action, "--yes", "--to", to, "--timeout", &timeout], more].concat();
+        let ran = self.fleet.app(&args);
+        match ran.code {
+            0 => Ok(()),
+            code => Err(format!("`lifeboat {action} --to {to}` gives {code}:\n{}", ran.text)),
+        }
+    }
+
+    /// `before`: the disks of the cluster that is left, where it cannot be asked any more.
+    async fn failover(&mut self, before: Option<BTreeMap<String, Held>>) -> Outcome {
+        let (from, to) = (self.here, other(self.here));
+        let mut before = match before {
+            Some(before) => before,
+            None => self.held().await,
+        };
+        self.moved("failover", to, &[])?;
+        self.here = to;
+        self.runs(to).await?;
+        // Until it was stopped it went on writing; the volume that it wrote to is kept or became a replica.
+        for (claim, held) in disks::best(&self.fleet, from) {
+            let known = before.entry(claim).or_default();
+            if held.found.last_number() > known.found.last_number()
+                && known.found.last.as_ref().is_none_or(|last| held.has(last))
+                && held.found.last.as_ref().is_some_and(|last| last.writer.starts_with(from))
+            {
+                *known = held;
+            }
+        }
+        let status = self.fleet.drpc().await.and_then(|drpc| drpc.status).unwrap_or_default();
+        let said = status.last_failover.unwrap_or_default();
+        for claim in self.claims() {
+            let after = disks::bound(&self.fleet, to, &claim)
+                .await
+                .ok_or(format!("PVC {claim} on {to} has no records"))?;
+            if !after.found.is_whole() {
+                return Err(format!("DATA DAMAGED: PVC {claim} on {to}: {:?}", after.found));
+            }
+            let began_with = after.before(to).found.last;
+            let number = began_with.as_ref().map_or(0, |last| last.number);
+            if let Some(copied) = self.copied.get(&claim)
+                && !after.has(copied)
+            {
+                return Err(format!(
+                    "OLD DATA: PVC {claim} begins on {to} with {began_with:?}, the copy there had {copied:?}"
+                ));
+            }
+            let source = &before[&claim];
+            let Some(first_lost) = source.record(number + 1) else { continue };
+            let until = said.data_until.as_ref().map(|time| time.0.as_millisecond());
+            if until.is_none_or(|until| first_lost.millis < until) {
+                return Err(format!(
+                    "STATUS LIES: lastFailover says that everything until {until:?} is there, record {} of PVC {claim} was written at {} and is not",
+                    first_lost.number, first_lost.millis
+                ));
+            }
+        }
+        self.restart_floor().await;
+        Ok(())
+    }
+
+    /// After a stated loss, what is there now is what must be kept.
+    async fn restart_floor(&mut self) {
+        for claim in self.claims() {
+            let held = disks::bound(&self.fleet, self.here, &claim).await.unwrap_or_default();
+            if let Some(last) = held.found.last {
+                self.floor.insert(claim, last);
+            }
+        }
+    }
+
+    async fn relocate(&mut self) -> Outcome {
+        let (from, to) = (self.here, other(self.here));
+        let before = self.held().await;
+        self.moved("relocate", to, &[])?;
+        self.here = to;
+        self.runs(to).await?;
+        for claim in self.claims() {
+            let after = disks::bound(&self.fleet, to, &claim)
+                .await
+                .ok_or(format!("PVC {claim} on {to} has no records"))?;
+            let source = disks::best(&self.fleet, from).remove(&claim).unwrap_or_default();
+            let last = source
+                .found
+                .writers
+                .iter()
+                .rev()
+                .find(|span| span.writer.starts_with(from))
+                .map_or(0, |span| span.to);
+            let had = before.get(&claim).map_or(0, |held| held.found.last_number()).max(last);
+            let has = after.before(to).found.last_number();
+            if !after.found.is_whole() || has < had {
+                return Err(format!(
+                    "DATA LOST: a relocation lost records of PVC {claim}: {from} had {had}, {to} began with {has}: {:?}",
+                    after.found.writers
+                ));
+            }
+        }
+        self.restart_floor().await;
+        Ok(())
+    }
+
+    async fn change_mind(&mut self) -> Outcome {
+        let (home, away) = (self.here, other(self.here));
+        self.moved("failover", away, &["--no-wait"])?;
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        let began = Instant::now();
+        // Whoever changes their mind does not look at plans.
+        loop {
+            let ran =
+                self.fleet.app(&["failover", "--yes", "--to", home, "--even-if-blocked", "--timeout", "100"]);
+            match ran.code {
+                0 => break,
+                1 | 4 if began.elapsed() < Duration::from_secs(20) => {
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                }
+                code => return Err(format!("`lifeboat failover --to {home}` gives {code}:\n{}", ran.text)),
+            }
+        }
+        // Which copy it begins with is the product's choice; what it had copied must be in it.
+        self.runs(home).await?;
+        for claim in self.claims() {
+            let held = disks::bound(&self.fleet, home, &claim).await.unwrap_or_default();
+            if let Some(copied) = self.copied.get(&claim)
+                && !held.has(copied)
+            {
+                return Err(format!(
+                    "OLD DATA: PVC {claim} is back on {home} without {copied:?}, which had been copied"
+                ));
+            }
+        }
+        self.restart_floor().await;
+        Ok(())
+    }
+
+    async fn delete_vrg(&mut self) -> Outcome {
+        self.restart_floor().await;
+        let client = self.fleet.client(self.here).await;
+        let groups: Api<VolumeReplicationGroup> = Api::namespaced(client.clone(), SPACE);
+        let uid = groups.get(NAME).await.expect("a VRG").metadata.uid;
+        delete::<VolumeReplicationGroup>(&client, NAME).await;
+        let began = Instant::now();
+        loop {
+            let now = groups.get_opt(NAME).await.expect("read");
+            if now.is_some_and(|now| now.metadata.uid != uid) {
+                return Ok(());
+            }
+            if began.elapsed() > PATIENCE {
+                return Err("the VRG that was deleted did not come back".to_owned());
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    /// Deletes the namespace and waits until it is gone. What was written there must be kept.
+    async fn delete_namespace(&mut self) -> Outcome {
+        let client = self.fleet.client(self.here).await;
+        let spaces: Api<Namespace> = Api::all(client);
+        let uid = spaces.get(SPACE).await.expect("a namespace").metadata.uid;
+        self.restart_floor().await;
+        spaces.delete(SPACE, &DeleteParams::default()).await.expect("deleted");
+        let began = Instant::now();
+        loop {
+            let now = spaces.get_opt(SPACE).await.expect("read");
+            if now.is_none_or(|now| now.metadata.uid != uid) {
+                break;
+            }
+            if began.elapsed() > PATIENCE {
+                return Err("the namespace that was deleted does not finish".to_owned());
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        // Everything that makes things worse by itself has had its time.
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        self.nothing_is_gone()
+    }
+
+    /// Status names the accident and what to do.
+    fn told(&self, remedy: &str) -> Outcome {
+        let ran = self.fleet.app(&["status"]);
+        match ran.code != 0 && ran.text.contains(remedy) {
+            true => Ok(()),
+            false => Err(format!(
+                "`lifeboat status` gives {} and does not name `{remedy}`:\n{}",
+                ran.code, ran.text
+            )),
+        }
+    }
+
+    async fn delete_namespace_then_failover(&mut self) -> Outcome {
+        let source = self.held().await;
+        self.delete_namespace().await?;
+        self.told("lifeboat failover")?;
+        let kept = self.floor.clone();
+        self.failover(Some(source)).await?;
+        // The old volume is kept until somebody gives it up.
+        for (claim, record) in kept {
+            if !disks::is_somewhere(&self.fleet, &record) {
+                return Err(format!("DATA LOST: no disk has {record:?} of PVC {claim} any more"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn delete_namespace_then_restore(&mut self) -> Outcome {
+        let source = self.held().await;
+        self.delete_namespace().await?;
+        self.told("--restore-here")?;
+        let ran = self.fleet.app(&["repair", "--restore-here", "--yes", "--timeout", "100"]);
+        if ran.code != 0 {
+            return Err(format!("`lifeboat repair --restore-here` gives {}:\n{}", ran.code, ran.text));
+        }
+        self.runs(self.here).await?;
+        for (claim, before) in source {
+            let held = disks::bound(&self.fleet, self.here, &claim).await.unwrap_or_default();
+            if !held.found.is_whole() || before.found.last.as_ref().is_some_and(|last| !held.has(last)) {
+                return Err(format!(
+                    "DATA LOST: PVC {claim} came back with record {}, it had {}",
+                    held.found.last_number(),
+                    before.found.last_number()
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    async fn broken_snapshot_class(&mut self) -> Outcome {
+        for cluster in CLUSTERS {
+            let class = json!({
+                "apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotClass",
+                "metadata": {"name": "a-backup"}, "driver": "topolvm.io", "deletionPolicy": "Delete",
+                "parameters": {
+                    "topolvm.io/snapshot-mode": "online",
+                    "topolvm.io/snapshot-storage-name": "nowhere",
+                },
+            });
+            let classes: Api<VolumeSnapshotClass> = Api::all(self.fleet.client(cluster).await);
+            let class: VolumeSnapshotClass = serde_json::from_value(class).expect("a class");
+            match classes.create(&PostParams::default(), &class).await {
+                Ok(_) => {}
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                Err(error) => return Err(format!("making a VolumeSnapshotClass: {error}")),
+            }
+        }
+        // The next copy meets it.
+        let since =
+            self.fleet.drpc().await.and_then(|drpc| drpc.status).unwrap_or_default().last_group_sync_time;
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(75) {
+            let now =
+                self.fleet.drpc().await.and_then(|drpc| drpc.status).unwrap_or_default().last_group_sync_time;
+            if now.as_ref().map(|time| time.0) > since.as_ref().map(|time| time.0) {
+                return self.failover(None).await;
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        Err("no copy was made within 75 s".to_owned())
+    }
+
+    async fn delete_pod(&mut self) -> Outcome {
+        let pods: Api<Pod> = Api::namespaced(self.fleet.client(self.here).await, SPACE);
+        let all = pods.list(&ListParams::default()).await.expect("listed").items;
+        for pod in all {
+            let name = pod.metadata.name.expect("a name");
+            let _ = pods.delete(&name, &DeleteParams::default()).await;
+        }
+        self.restart_floor().await;
+        Ok(())
+    }
+
+    async fn end_and_protect(&mut self) -> Outcome {
+        self.restart_floor().await;
+        let hub = self.fleet.client("hub").await;
+        delete::<DRPlacementControl>(&hub, NAME).await;
+        let began = Instant::now();
+        while self.fleet.drpc().await.is_some() {
+            if began.elapsed() > PATIENCE {
+                return Err("the DRPC that was deleted does not go".to_owned());
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        // The application runs on.
+        let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.fleet.client(self.here).await, SPACE);
+        for claim in self.claims() {
+            let there = claims.get_opt(&claim).await.expect("read");
+            if there.is_none_or(|there| there.metadata.deletion_timestamp.is_some()) {
+                return Err(format!("PVC {claim} went with its protection"));
+            }
+        }
+        let args = [
+            "protect",
+            NAME,
+            "--policy",
+            "every-minute",
+            "--on",
+            self.here,
+            "--claims",
+            "app=web",
+            "-n",
+            SPACE,
+        ];
+        self.fleet.until("protecting the application again", &args, 0).await.map(drop)
+    }
+
+    async fn lose_cluster(&mut self) -> Outcome {
+        let lost = self.here;
+        let before = self.held().await;
+        self.fleet.site("lose", lost)?;
+        self.failover(Some(before)).await?;
+        self.fleet.site("revive", lost)
+    }
+
+    async fn lose_hub(&mut self) -> Outcome {
+        self.fleet.site("lose", "hub")?;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        self.fleet.site("revive", "hub")
+    }
+}
