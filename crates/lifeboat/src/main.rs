@@ -27,6 +27,7 @@ mod status;
 mod up;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 /// The API server makes and drops many small values; this allocator does it in half the time of the system's.
@@ -113,6 +114,8 @@ fn main() -> ExitCode {
             // The client's own layer tells every failed connection as an error; whoever asked tells it better.
             "warn,kube_client=off".into()
         }))
+        // A file or a pipe gets the words alone.
+        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .with_writer(std::io::stderr)
         .init();
     let done = |()| ExitCode::SUCCESS;
