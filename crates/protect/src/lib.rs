@@ -21,6 +21,7 @@ pub mod keys;
 pub mod ledger;
 pub mod listing;
 pub mod mishaps;
+pub mod pods;
 pub mod restored;
 pub mod run;
 pub mod serve;

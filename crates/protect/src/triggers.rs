@@ -1,6 +1,7 @@
 //! Which changes wake a group. Pure, so that every rule has a row in a test. What a group wrote itself wakes nobody, and no news is lost
 //! because it came together with such a write.
 
+use crate::pods::UsingPod;
 use crate::words::{ClaimWords as _, Words as _};
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod};
 use lifeboat_api::ramen::VolumeReplicationGroup;
@@ -86,11 +87,15 @@ pub fn namespace(change: &Change<Namespace>) -> bool {
         && change.old.as_ref().is_none_or(|old| !old.is_going())
 }
 
-/// Whether a pod's change is one of what it uses: it comes, goes, or ends.
+/// Whether a pod's change is one of what it uses, or of whether it is ready: it comes, goes, ends, or says something else.
 pub fn pod(change: &Change<Pod>) -> bool {
     let (Some(old), Some(new)) = (&change.old, &change.new) else { return true };
     let node = |pod: &Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
-    old.uid() != new.uid() || is_using(old) != is_using(new) || node(old) != node(new)
+    old.uid() != new.uid()
+        || is_using(old) != is_using(new)
+        || node(old) != node(new)
+        || old.is_going() != new.is_going()
+        || UsingPod::of(old) != UsingPod::of(new)
 }
 
 /// Whether a pod uses a claim. One without a node does not use a claim that is being deleted: no scheduler gives it a node any more, so that both

@@ -3,6 +3,7 @@
 use crate::books::Desk;
 use crate::keys::Keys;
 use crate::mishaps::Mishaps;
+use crate::pods::UsingPod;
 use crate::settings::{CONFIG_MAP, LastGood};
 use crate::triggers::{is_using, uses};
 use crate::words::{ClaimWords as _, GroupWords as _, OwnedWords as _, VolumeWords as _, Words as _};
@@ -144,6 +145,14 @@ impl Watched {
         users
     }
 
+    fn pods(&self, claim: &PersistentVolumeClaim) -> Vec<UsingPod> {
+        let pods = self.pods_by_claim.get(&ObjectKey::of(claim));
+        let using = pods.iter().filter(|pod| is_using(pod) && !is_mover(pod) && !pod.is_going());
+        let mut pods: Vec<UsingPod> = using.map(|pod| UsingPod::of(pod)).collect();
+        pods.sort_by(|one, other| one.name.cmp(&other.name));
+        pods
+    }
+
     fn seen(&self, group: &VolumeReplicationGroup, claim: Arc<PersistentVolumeClaim>) -> Claim {
         let rivals = clues_of(&claim)
             .iter()
@@ -155,6 +164,7 @@ impl Watched {
             selected: group.selects(&claim),
             volume: claim.volume_name().and_then(|name| self.volumes.get(&ObjectKey::cluster_wide(name))),
             users: self.users(&claim),
+            pods: self.pods(&claim),
             rivals: rivals.into_iter().collect(),
             claim,
         }

@@ -3,6 +3,7 @@
 use crate::books::{ReadState, StoreState};
 pub use crate::keys::MoverKey;
 use crate::mishaps::Mishap;
+pub use crate::pods::UsingPod;
 use crate::settings::Config;
 use crate::words::{ClaimWords as _, GroupWords as _, Words as _};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
@@ -62,6 +63,8 @@ pub struct Claim {
     pub volume: Option<Arc<PersistentVolume>>,
     /// Who uses it: pods by name, and nodes that its volume is attached to.
     pub users: Vec<String>,
+    /// Pods of the application that use it and are not being deleted.
+    pub pods: Vec<UsingPod>,
     /// Other groups that want it too.
     pub rivals: Vec<ObjectKey>,
 }

@@ -22,6 +22,8 @@ pub const TYPE_GLOBAL_STATE: &str = "GlobalState";
 pub const TYPE_GLOBAL_SECONDARY: &str = "GlobalSecondary";
 /// Whether the storage has told the volumes' ids at the peer.
 pub const TYPE_DESTINATION_INFO_AVAILABLE: &str = "DestinationInfoAvailable";
+/// Whether the pods that use a primary's claims are ready. Ours, not known to peers.
+pub const TYPE_PODS_READY: &str = "PodsReady";
 /// The four conditions of old in one word: whether the group does all that it is asked to.
 pub const TYPE_AVAILABLE: &str = "Available";
 
@@ -37,6 +39,12 @@ pub const TYPE_PVS_RESTORED: &str = "PVsRestored";
 /// The group was deleted without the order to end protection, and came back: what its volumes and records hold waits for the user's choice. Ours,
 /// not known to peers.
 pub const REASON_ORPHANED: &str = "Orphaned";
+/// PodsReady: all pods that use the claims are ready.
+pub const REASON_PODS_READY: &str = "PodsReady";
+/// PodsReady: a pod that uses a claim is not ready.
+pub const REASON_PODS_NOT_READY: &str = "PodsNotReady";
+/// PodsReady: no pod uses any of the claims.
+pub const REASON_NO_PODS: &str = "NoPods";
 /// There is nothing of this kind in the group.
 pub const REASON_UNUSED: &str = "Unused";
 /// Not looked at yet.

@@ -4,21 +4,61 @@ use crate::status::say;
 use anyhow::Context as _;
 use futures::StreamExt as _;
 use kube::api::{Api, WatchEvent, WatchParams};
+use lifeboat_api::conditions::vrg;
 use lifeboat_api::ramen::{DRPlacementControl, DRPlacementControlStatus, DRState, Progression};
+use lifeboat_engine::conditions::find;
 use lifeboat_hub::drpc::commission::Act;
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// How an action came out.
 pub struct Came {
-    /// Whether the application runs where it should.
-    pub done: bool,
+    /// Whether the hub has brought the application where it should run.
+    pub moved: bool,
+    /// What is known of its pods there.
+    pub pods: Pods,
     /// Whether the object that was followed is gone.
     pub deleted: bool,
     /// The last status seen.
     pub status: DRPlacementControlStatus,
     /// How long it was followed.
     pub took: Duration,
+}
+
+impl Came {
+    /// Whether the application runs where it should.
+    pub fn is_done(&self) -> bool {
+        self.moved && matches!(self.pods, Pods::Ready | Pods::NotTold)
+    }
+}
+
+/// What the cluster that the application runs on says of the pods that use its PVCs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pods {
+    /// They are ready.
+    Ready,
+    /// Nobody there tells: the cluster has another operator, or the application has no PVC.
+    NotTold,
+    /// There is none.
+    Missing(String),
+    /// They are there and not ready.
+    NotReady(String),
+}
+
+/// What a status says of the application's pods.
+pub fn pods(status: &DRPlacementControlStatus) -> Pods {
+    let group = status.resource_conditions.as_ref();
+    let generation = group.and_then(|group| group.resource_meta.as_ref()).map(|meta| meta.generation);
+    let said = group.and_then(|group| find(&group.conditions, vrg::TYPE_PODS_READY));
+    match said {
+        None => Pods::NotTold,
+        Some(said) if said.observed_generation < generation => {
+            Pods::NotReady("The VRG's last change is not observed yet.".to_owned())
+        }
+        Some(said) if said.status == "True" => Pods::Ready,
+        Some(said) if said.reason == vrg::REASON_NO_PODS => Pods::Missing(said.message.clone()),
+        Some(said) => Pods::NotReady(said.message.clone()),
+    }
 }
 
 /// Whether a status says that the action of this generation has brought the application where it should run.
@@ -42,6 +82,9 @@ pub fn step(status: &DRPlacementControlStatus) -> String {
 /// How long to wait before a hub that does not answer is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// How long somebody may take to make pods after the hub has placed the application. An application that is scaled to zero has none.
+const MAKING_PODS: Duration = Duration::from_secs(60);
+
 /// Follows until it is done, the object is gone or the time is over. A hub that does not answer is asked again: the action goes on without us.
 pub async fn follow(
     api: &Api<DRPlacementControl>,
@@ -56,16 +99,19 @@ pub async fn follow(
         tell,
         began: Instant::now(),
         told: String::new(),
+        until: Instant::now() + within,
         came: Came {
-            done: false,
+            moved: false,
+            pods: Pods::NotTold,
             deleted: false,
             status: asked.status.clone().unwrap_or_default(),
             took: Duration::ZERO,
         },
     };
-    let deadline = followed.began + within;
+    let last = followed.until;
     while !followed.has_ended() {
-        match tokio::time::timeout_at(deadline, followed.watch(api)).await {
+        let deadline = followed.until.min(last);
+        match tokio::time::timeout_at(deadline, followed.watch(api, last)).await {
             // The time is over.
             Err(_) => break,
             Ok(Ok(())) => {}
@@ -90,12 +136,29 @@ struct Followed<'a> {
     tell: bool,
     began: Instant,
     told: String,
+    /// Until when it is followed. Without pods that is not for long.
+    until: Instant,
     came: Came,
 }
 
 impl Followed<'_> {
     fn has_ended(&self) -> bool {
-        self.came.done || self.came.deleted
+        self.came.is_done() || self.came.deleted
+    }
+
+    /// Takes a status in; whether the time to follow it has changed with it.
+    fn take(&mut self, status: DRPlacementControlStatus, within: Instant) -> bool {
+        let missed = self.came.moved && matches!(self.came.pods, Pods::Missing(_));
+        self.came.moved = is_done(&status, self.asked.metadata.generation, self.act);
+        self.came.pods = pods(&status);
+        self.came.status = status;
+        let misses = self.came.moved && matches!(self.came.pods, Pods::Missing(_));
+        self.until = match (misses, missed) {
+            (true, true) => self.until,
+            (true, false) => Instant::now() + MAKING_PODS,
+            (false, _) => within,
+        };
+        misses != missed
     }
 
     fn say(&mut self, line: String) -> anyhow::Result<()> {
@@ -107,7 +170,7 @@ impl Followed<'_> {
     }
 
     /// Follows as long as the hub tells.
-    async fn watch(&mut self, api: &Api<DRPlacementControl>) -> anyhow::Result<()> {
+    async fn watch(&mut self, api: &Api<DRPlacementControl>, last: Instant) -> anyhow::Result<()> {
         let name = self.asked.metadata.name.clone().unwrap_or_default();
         // What is gone when nobody looked is told by nobody.
         match api.get_opt(&name).await.context("reading the DRPlacementControl")? {
@@ -126,11 +189,13 @@ impl Followed<'_> {
                     if now.metadata.generation < self.asked.metadata.generation {
                         continue;
                     }
-                    self.came.status = now.status.unwrap_or_default();
-                    let line = step(&self.came.status);
+                    let changed = self.take(now.status.unwrap_or_default(), last);
+                    let line = match (&self.came.moved, &self.came.pods) {
+                        (true, Pods::Missing(why) | Pods::NotReady(why)) => why.clone(),
+                        _ => step(&self.came.status),
+                    };
                     self.say(line)?;
-                    if is_done(&self.came.status, self.asked.metadata.generation, self.act) {
-                        self.came.done = true;
+                    if self.has_ended() || changed {
                         return Ok(());
                     }
                 }
@@ -163,5 +228,30 @@ mod tests {
         check("FailingOver", 3, Act::Failover, false);
         check("Relocated", 3, Act::Failover, false);
         check("Relocated", 4, Act::Relocate, true);
+    }
+
+    #[test]
+    fn pods_are_what_the_vrg_says_of_its_last_generation() {
+        let check = |condition: serde_json::Value, expected: Pods| {
+            let meta = json!({"kind": "VolumeReplicationGroup", "name": "web", "namespace": "shop", "generation": 4});
+            let status = json!({"resourceConditions": {"resourceMeta": meta, "conditions": [condition]}});
+            let status: DRPlacementControlStatus = serde_json::from_value(status).unwrap();
+            assert_eq!(pods(&status), expected);
+        };
+        let said = |status: &str, reason: &str, seen: i64| {
+            json!({
+                "type": "PodsReady", "status": status, "reason": reason, "message": "so", "observedGeneration": seen,
+                "lastTransitionTime": "2030-01-01T00:00:00Z",
+            })
+        };
+        check(said("True", "PodsReady", 4), Pods::Ready);
+        check(said("False", "NoPods", 4), Pods::Missing("so".to_owned()));
+        check(said("False", "PodsNotReady", 4), Pods::NotReady("so".to_owned()));
+        let stale = Pods::NotReady("The VRG's last change is not observed yet.".to_owned());
+        check(said("True", "PodsReady", 3), stale);
+        let mut other = said("True", "Ready", 4);
+        other["type"] = json!("DataReady");
+        check(other, Pods::NotTold);
+        assert_eq!(pods(&DRPlacementControlStatus::default()), Pods::NotTold);
     }
 }

@@ -239,12 +239,13 @@ async fn carry_out(asked: Asked, manner: &Manner, to_point: Option<Timestamp>) -
     }
     let came = follow::follow(&api, &changed, act, manner.timeout, text).await?;
     if !text {
-        say(&(json!({"plan": plan, "begun": true, "done": came.done, "status": came.status}).to_string()
+        say(&(json!({"plan": plan, "begun": true, "done": came.is_done(), "status": came.status})
+            .to_string()
             + "\n"))?;
     } else {
         say(&words::end(&came, act))?;
     }
-    Ok(if came.done { ExitCode::SUCCESS } else { ExitCode::from(3) })
+    Ok(if came.is_done() { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 
 /// Asks the hub for it, only on what the plan was made from: a change of the spec meanwhile is somebody else's order, one of the status is not.

@@ -1,6 +1,6 @@
 //! A plan and its end, in words. Pure.
 
-use super::follow::Came;
+use super::follow::{Came, Pods};
 use crate::status::rows::{at_most, span};
 use jiff::Timestamp;
 use lifeboat_hub::drpc::commission::Act;
@@ -74,7 +74,7 @@ pub fn end(came: &Came, act: Act) -> String {
         return "the DRPlacementControl was deleted: its protection ends, and nothing is moved any more\n"
             .to_owned();
     }
-    if !came.done {
+    if !came.moved {
         let waits = came.status.blockers.first();
         let why = waits.map(|blocker| format!("; it waits: {}: {}", blocker.reason, blocker.message));
         return format!(
@@ -82,7 +82,13 @@ pub fn end(came: &Came, act: Act) -> String {
             why.unwrap_or_default()
         );
     }
-    let mut out = format!("done in {took}\n");
+    let mut out = match &came.pods {
+        Pods::Ready => format!("done in {took}: the application's pods are ready\n"),
+        Pods::NotTold => format!("done in {took}\n"),
+        Pods::Missing(why) | Pods::NotReady(why) => format!(
+            "moved after {took}, but the application does not run yet. {why}\n`kubectl get pods` on that cluster tells more; the hub has nothing left to do\n"
+        ),
+    };
     if let (Act::Failover, Some(loss)) = (act, &came.status.last_failover) {
         let _ = match (&loss.data_until, loss.at_most_seconds) {
             (Some(until), Some(seconds)) => {

@@ -1,5 +1,6 @@
 //! How applications are doing, told from what the hub wrote down: one line each. Pure.
 
+use crate::plan::follow::{Pods, pods};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use lifeboat_api::annotations::{EPOCH_HOLDER, LAST_APP_DEPLOYMENT_CLUSTER};
@@ -137,7 +138,14 @@ fn wrong(drpc: &DRPlacementControl, conditions: &[Condition], copied: bool) -> O
             Some(_) => {}
         }
     }
-    (!copied).then(|| blocker.unwrap_or_else(|| "no copy was reported yet".to_owned()))
+    if !copied {
+        return Some(blocker.unwrap_or_else(|| "no copy was reported yet".to_owned()));
+    }
+    // An application that was scaled to zero has no pods, and that is in order.
+    match pods(status) {
+        Pods::NotReady(why) => Some(format!("PodsNotReady: {why}")),
+        Pods::Ready | Pods::Missing(_) | Pods::NotTold => None,
+    }
 }
 
 /// An interval such as `5m`, in seconds.
@@ -291,6 +299,18 @@ mod tests {
         );
         let none = with(|status| status["lastGroupSyncTime"] = Value::Null);
         check("no copy", &none, (Protected::No, false, Some("no copy")));
+        let crashing = with(|status| {
+            let mut pods = condition("PodsReady", "False", 1);
+            pods["reason"] = json!("PodsNotReady");
+            status["resourceConditions"] = json!({"conditions": [pods]});
+        });
+        check("a pod is not ready", &crashing, (Protected::Yes, true, Some("PodsNotReady: said")));
+        let idle = with(|status| {
+            let mut pods = condition("PodsReady", "False", 1);
+            pods["reason"] = json!("NoPods");
+            status["resourceConditions"] = json!({"conditions": [pods]});
+        });
+        check("scaled to zero", &idle, (Protected::Yes, true, None));
         let late = with(|status| status["lastGroupSyncTime"] = json!("2030-01-01T00:07:00Z"));
         check("late", &late, (Protected::Late, true, Some("older than two intervals")));
         let waits = with(|status| {

@@ -209,6 +209,22 @@ impl Journey {
         }
     }
 
+    /// Exit code 0 of a move says that the application runs: it is not waited for.
+    async fn runs_as_said(&self, cluster: &str) -> Outcome {
+        let pods: Api<Pod> = Api::namespaced(self.fleet.client(cluster).await, SPACE);
+        let all = pods.list(&ListParams::default()).await.expect("listed").items;
+        let ready = all.iter().any(|pod| {
+            let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+            conditions.into_iter().flatten().any(|one| one.type_ == "Ready" && one.status == "True")
+        });
+        match ready {
+            true => Ok(()),
+            false => {
+                Err(format!("STATUS LIES: the move ended with exit code 0, and no pod is ready on {cluster}"))
+            }
+        }
+    }
+
     /// What every PVC has where the application runs.
     async fn held(&self) -> BTreeMap<String, Held> {
         let mut held = BTreeMap::new();
@@ -239,6 +255,7 @@ impl Journey {
         };
         self.moved("failover", to, &[])?;
         self.here = to;
+        self.runs_as_said(to).await?;
         self.runs(to).await?;
         // Until it was stopped it went on writing; the volume that it wrote to is kept or became a replica.
         for (claim, held) in disks::best(&self.fleet, from) {
@@ -297,6 +314,7 @@ impl Journey {
         let before = self.held().await;
         self.moved("relocate", to, &[])?;
         self.here = to;
+        self.runs_as_said(to).await?;
         self.runs(to).await?;
         for claim in self.claims() {
             let after = disks::bound(&self.fleet, to, &claim)

@@ -5,13 +5,14 @@ mod merge;
 mod told;
 
 pub use merge::{data_protected, data_ready, late, merge};
+pub use told::pods_ready;
 
 use crate::decide::classify::Way;
 use crate::decide::plan::{Plan, Said};
 use crate::decide::restore::Outcome;
 use crate::why::Wait;
 use crate::words::GroupWords as _;
-use crate::world::World;
+use crate::world::{Claim, World};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -197,12 +198,22 @@ impl<'a> Telling<'a> {
     pub fn told(mut self, plan: &mut Plan, restored: Option<&Outcome>) -> Self {
         self.claims(plan, restored);
         self.conditions(plan, restored);
+        self.pods();
         self.summary();
         self.counters(plan);
         let waits = std::mem::take(&mut plan.waits);
         self.blockers(&waits);
         plan.waits = waits;
         self
+    }
+
+    /// Whether the application runs, which only a primary with claims can tell.
+    fn pods(&mut self) {
+        let claims: Vec<&Claim> = self.world.claims.iter().filter(|claim| claim.selected).collect();
+        match self.world.group.wants_primary() && !claims.is_empty() {
+            true => self.say(words::TYPE_PODS_READY, &pods_ready(&claims)),
+            false => self.status.conditions.retain(|one| one.type_ != words::TYPE_PODS_READY),
+        }
     }
 
     /// The status, with the time of its change if it is one.

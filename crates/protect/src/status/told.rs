@@ -18,6 +18,7 @@ use lifeboat_api::annotations;
 use lifeboat_api::conditions::vrg as words;
 use lifeboat_api::ramen::{ProtectedPvc, RsyncTls, VolSyncDestinationInfo};
 use lifeboat_engine::conditions::{Holds, find, whole_seconds};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The four conditions in one word: those of an earlier wish say nothing about this one.
@@ -314,4 +315,26 @@ fn unused() -> Said {
 
 fn is_conflict(why: &Wait) -> bool {
     matches!(why, Wait::Conflict(_) | Wait::Superseded(_) | Wait::EpochRefused { .. })
+}
+
+/// Whether the pods that use the claims are ready. A claim that no pod uses is told, and keeps nobody: a job may use it once a day.
+pub fn pods_ready(claims: &[&Claim]) -> Said {
+    let pods: BTreeMap<&str, &Result<(), String>> =
+        claims.iter().flat_map(|claim| &claim.pods).map(|pod| (pod.name.as_str(), &pod.ready)).collect();
+    let names = |claims: &mut dyn Iterator<Item = &str>| claims.collect::<Vec<_>>().join(", ");
+    if pods.is_empty() {
+        let all = names(&mut claims.iter().map(|claim| claim.name()));
+        return Said::no(words::REASON_NO_PODS, format!("No pod uses PVC {all}."));
+    }
+    let waits = pods.iter().filter_map(|(name, ready)| {
+        ready.as_ref().err().map(|why| format!("Pod {name} is not ready: {why}."))
+    });
+    let waits: Vec<String> = waits.collect();
+    if !waits.is_empty() {
+        return Said::no(words::REASON_PODS_NOT_READY, waits.join(" "));
+    }
+    let mut idle = claims.iter().filter(|claim| claim.pods.is_empty()).map(|claim| claim.name()).peekable();
+    let idle = idle.peek().is_some().then(|| format!(" No pod uses PVC {}.", names(&mut idle)));
+    let ready = "All pods that use the protected PVCs are ready.";
+    Said::yes(words::REASON_PODS_READY, ready.to_owned() + &idle.unwrap_or_default())
 }

@@ -87,5 +87,12 @@ pub fn claim(change: impl FnOnce(&mut Value)) -> PersistentVolumeClaim {
 }
 
 pub fn seen(claim: PersistentVolumeClaim) -> Claim {
-    Claim { claim: Arc::new(claim), selected: true, volume: None, users: Vec::new(), rivals: Vec::new() }
+    Claim {
+        claim: Arc::new(claim),
+        selected: true,
+        volume: None,
+        users: Vec::new(),
+        pods: Vec::new(),
+        rivals: Vec::new(),
+    }
 }

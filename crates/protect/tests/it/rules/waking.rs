@@ -1,9 +1,15 @@
-//! Which changes of a claim wake its groups, and how intervals become schedules.
+//! Which changes of a claim or a pod wake its groups, what is said of pods, and how intervals become schedules.
 
-use super::claim;
-use lifeboat_protect::triggers::claim_update;
+use super::{claim, seen};
+use k8s_openapi::api::core::v1::Pod;
+use lifeboat_engine::Change;
+use lifeboat_engine::conditions::Holds;
+use lifeboat_protect::status::pods_ready;
+use lifeboat_protect::triggers::{self, claim_update};
 use lifeboat_protect::words::cron;
+use lifeboat_protect::world::{Claim, UsingPod};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 const VR: &str = "volumereplicationgroups.ramendr.openshift.io/pvc-vr-protection";
 const PROTECTED: &str = "volumereplicationgroups.ramendr.openshift.io/vr-protected";
@@ -131,8 +137,8 @@ fn a_pod_without_a_node_holds_no_claim_that_is_being_deleted() {
                 claim["metadata"]["deletionTimestamp"] = json!("2030-01-01T00:00:00Z");
             }
         });
-        let pod = std::sync::Arc::new(serde_json::from_value(pod).unwrap());
-        assert_eq!(lifeboat_protect::triggers::uses(&pod, &claim), expected, "{rule}");
+        let pod = Arc::new(serde_json::from_value(pod).unwrap());
+        assert_eq!(triggers::uses(&pod, &claim), expected, "{rule}");
     };
     check("it runs", Some("n"), "Running", true, true);
     check("it waits for a node, which nobody gives it any more", None, "Pending", true, false);
@@ -155,4 +161,63 @@ fn a_claim_that_ramen_restored_is_the_applications() {
     assert!(!is_movers_own(&made(mark, json!([]))), "one that is marked as restored");
     let held = json!([lifeboat_api::finalizers::PVC_VOLSYNC]);
     assert!(!is_movers_own(&made(json!({}), held)), "one that is protected");
+}
+
+/// What of a pod's life a group is told of.
+#[test]
+fn updates_of_a_pod() {
+    let pod = |change: fn(&mut Value)| {
+        let mut pod = json!({
+            "metadata": {"name": "web-0", "namespace": "app", "uid": "p"}, "spec": {"nodeName": "n", "containers": []},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+        });
+        change(&mut pod);
+        Some(Arc::new(serde_json::from_value::<Pod>(pod).unwrap()))
+    };
+    let check = |rule: &str, after: fn(&mut Value), wakes: bool| {
+        assert_eq!(triggers::pod(&Change { old: pod(|_| {}), new: pod(after) }), wakes, "{rule}");
+    };
+    check("nothing changes", |_| {}, false);
+    check("a label changes", |pod| pod["metadata"]["labels"] = json!({"a": "b"}), false);
+    check("it is not ready any more", |pod| pod["status"]["conditions"][0]["status"] = json!("False"), true);
+    check("it ends", |pod| pod["status"]["phase"] = json!("Succeeded"), true);
+    check(
+        "it is being deleted",
+        |pod| pod["metadata"]["deletionTimestamp"] = json!("2030-01-01T00:00:00Z"),
+        true,
+    );
+    check("it is another one", |pod| pod["metadata"]["uid"] = json!("q"), true);
+}
+
+#[test]
+fn pods_are_ready_or_named() {
+    let used = |name: &str, pods: &[(&str, Option<&str>)]| {
+        let mut used = seen(claim(|claim| claim["metadata"]["name"] = json!(name)));
+        used.pods = pods
+            .iter()
+            .map(|(name, why)| UsingPod {
+                name: (*name).to_owned(),
+                ready: why.map_or(Ok(()), |why| Err(why.to_owned())),
+            })
+            .collect();
+        used
+    };
+    let check = |claims: &[Claim], expected: (&str, &str)| {
+        let said = pods_ready(&claims.iter().collect::<Vec<_>>());
+        assert_eq!((said.reason, said.message.as_str()), expected);
+        assert_eq!(said.holds == Holds::True, expected.0 == "PodsReady");
+    };
+    let ready = "All pods that use the protected PVCs are ready.";
+    check(&[used("a", &[("web-0", None)])], ("PodsReady", ready));
+    check(&[used("a", &[]), used("b", &[])], ("NoPods", "No pod uses PVC a, b."));
+    check(
+        &[used("a", &[("web-0", None)]), used("b", &[])],
+        ("PodsReady", &format!("{ready} No pod uses PVC b.")),
+    );
+    // One pod that uses two claims is told once.
+    let bad = ("web-0", Some("CreateContainerError: no volume"));
+    check(
+        &[used("a", &[bad]), used("b", &[bad, ("web-1", None)])],
+        ("PodsNotReady", "Pod web-0 is not ready: CreateContainerError: no volume."),
+    );
 }
