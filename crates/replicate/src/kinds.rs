@@ -63,8 +63,26 @@ pub struct Kinds {
 pub fn claim_of_receiver(receiver: &ReplicationDestination) -> ObjectKey {
     let tls = receiver.spec.rsync_tls.as_ref();
     let named = tls.and_then(|tls| tls.volume.destination_pvc.clone()).filter(|name| !name.is_empty());
-    let name = named.unwrap_or_else(|| format!("volsync-{}-dst", receiver.name()));
+    let name = named.unwrap_or_else(|| fitting(receiver.name(), "-dst"));
     ObjectKey::new(receiver.space(), name)
+}
+
+/// Longest name of a claim or a snapshot.
+const LONGEST: usize = 253;
+
+/// What something is called that is made for a receiver, as VolSync has it: `volsync-NAME` and this end. Where that is too long, the
+/// rest of the name is replaced by a checksum of the whole.
+pub(crate) fn fitting(receiver: &str, end: &str) -> String {
+    let whole = format!("volsync-{receiver}{end}");
+    if whole.len() <= LONGEST {
+        return whole;
+    }
+    // FNV-1a with 64 bits: names of one namespace must not meet by chance.
+    let step = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let sum = format!("-{:016x}{end}", receiver.bytes().fold(0xcbf2_9ce4_8422_2325, step));
+    let room = LONGEST.saturating_sub("volsync-".len() + sum.len());
+    let begin = receiver.get(..room).unwrap_or_default().trim_end_matches(['-', '.']);
+    format!("volsync-{begin}{sum}")
 }
 
 impl Kinds {

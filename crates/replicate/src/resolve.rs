@@ -6,6 +6,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::ListParams;
 use lifeboat_api::multicluster::ServiceExport;
+use lifeboat_api::volsync::service_name;
 use std::net::{IpAddr, SocketAddr};
 
 /// The port of a receiver unless the sender is told another, as VolSync has it.
@@ -40,13 +41,14 @@ pub trait Resolve: Send + Sync + 'static {
     async fn resolve(&self, address: &str, port: Option<u16>) -> Result<Vec<SocketAddr>, ResolveError>;
 }
 
-/// The service that a receiver is reached by.
+/// What the service of a receiver calls it: its name, or the checksum of a name that is too long for a service.
 #[must_use]
-pub fn service(receiver: &str) -> String {
-    format!("{SERVICE}{receiver}")
+pub fn short(receiver: &str) -> String {
+    let service = service_name(receiver);
+    service.strip_prefix(SERVICE).unwrap_or(&service).to_owned()
 }
 
-/// The receiver that an address names, as its namespace and name; nothing where the address is no name of its service.
+/// The receiver that an address names, as its namespace and its [`short`] name; nothing where the address is no name of its service.
 #[must_use]
 pub fn receiver(address: &str) -> Option<(&str, &str)> {
     let (service, rest) = address.split_once('.')?;

@@ -8,7 +8,7 @@ pub(crate) mod decide;
 pub(crate) mod journal;
 pub(crate) mod session;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::apply::{Place, Policy};
 use crate::error::Refusal;
 use crate::wire::handshake;
 use crate::wire::link::{self, Done, Shared, Timing};
-use crate::wire::record::{Answer, MOST_DATA, encode};
+use crate::wire::record::{Answer, Hello, MOST_DATA, encode};
 use crate::{Error, Key};
 use journal::{Complete, Journal};
 use session::{Ends, Ran, Session};
@@ -204,6 +204,8 @@ pub struct Receiver {
 #[derive(Clone)]
 pub struct Destinations {
     slots: Arc<Mutex<BTreeMap<String, Arc<Slot>>>>,
+    /// Short names with what they stand for.
+    aliases: Arc<Mutex<BTreeSet<(String, String)>>>,
     events: mpsc::UnboundedSender<Event>,
 }
 
@@ -232,7 +234,7 @@ impl Receiver {
             .await
             .map_err(|error| Error::Invalid(format!("listening on {address}: {error}")))?;
         let (events, told) = mpsc::unbounded_channel();
-        let destinations = Destinations { slots: Arc::default(), events };
+        let destinations = Destinations { slots: Arc::default(), aliases: Arc::default(), events };
         Ok((Self { listener, timing, destinations: destinations.clone() }, destinations, told))
     }
 
@@ -294,9 +296,29 @@ impl Destinations {
         Ok(())
     }
 
+    /// Lets senders that do not know the whole name of a destination call it by a short one, until it is removed. A name that could
+    /// mean two destinations means none.
+    pub fn alias(&self, id: &str, alias: &str) {
+        self.aliases.lock().insert((alias.to_owned(), id.to_owned()));
+    }
+
+    /// The destination that a sender means.
+    fn meant(&self, called: String) -> String {
+        if self.slots.lock().contains_key(&called) {
+            return called;
+        }
+        let aliases = self.aliases.lock();
+        let mut meant = aliases.iter().filter(|(alias, _)| *alias == called).map(|(_, id)| id);
+        match (meant.next(), meant.next()) {
+            (Some(id), None) => id.clone(),
+            _ => called,
+        }
+    }
+
     /// Stops expecting changes. When it returns, nothing writes to the staging volume any more.
     pub async fn remove(&self, id: &str) {
         let slot = self.slots.lock().remove(id);
+        self.aliases.lock().retain(|(_, of)| of != id);
         if let Some(slot) = slot {
             if let Some(link) = slot.link.lock().as_ref() {
                 link.stop();
@@ -361,7 +383,7 @@ impl Destinations {
     /// Everything after the handshake. Blocks.
     fn converse(&self, mut ends: Ends, key: &Key, peer: SocketAddr, timing: Timing) {
         let hello = match ends.hello() {
-            Ok(hello) => hello,
+            Ok(hello) => Hello { destination: self.meant(hello.destination.clone()), ..hello },
             // A handshake that was recorded and played again ends here: its player cannot say a word.
             Err(error) => return tracing::debug!(%peer, %error, "nothing sensible was said"),
         };

@@ -7,13 +7,12 @@ use super::world::{Lineage, World};
 use crate::kinds::claim_of_receiver;
 use crate::memory::Staging;
 use crate::place::{FORMATTED_TAG, Here, Place, back_of, epoch_of, replica_of};
-use crate::resolve::service;
 use crate::why::Wait;
 use crate::words::Words as _;
 use jiff::Timestamp;
 use lifeboat_api::conditions::volsync as words;
 use lifeboat_api::snapshot::VolumeSnapshot;
-use lifeboat_api::volsync::{CopyMethod, ReplicationDestination, ReplicationDestinationStatus};
+use lifeboat_api::volsync::{CopyMethod, ReplicationDestination, ReplicationDestinationStatus, service_name};
 use lifeboat_api::{annotations, finalizers, labels};
 use lifeboat_engine::Decision;
 use lifeboat_stream::{Completed, Refusal};
@@ -197,20 +196,21 @@ fn unsupported(world: &World, receiver: &ReplicationDestination) -> Option<Wait>
             "spec.rsyncTLS.keySecret is missing: name a secret with the key (psk.txt) that both sides share";
         return Some(Wait::Key(why.to_owned()));
     }
-    let name = service(receiver.name());
-    if name.len() > 63 {
-        let why = format!(
-            "the name of its service, {name}, is longer than 63 letters: give the receiver a shorter name"
-        );
-        return Some(Wait::Unsupported(why));
-    }
+    let name = service_name(receiver.name());
     let ours = |label: Option<&str>| label == Some(labels::CREATED_BY_MOVER);
     if world.service.as_ref().is_some_and(|found| !ours(found.label(labels::CREATED_BY))) {
         return Some(Wait::Unsupported(format!(
             "there is a service {name} that is not ours: delete or rename it"
         )));
     }
-    None
+    // The names of services that stand for long names are checksums, and two names may have the same.
+    let owners = world.service.iter().flat_map(|found| found.metadata.owner_references.iter().flatten());
+    let other = owners.map(|owner| &owner.name).find(|owner| *owner != receiver.name());
+    other.map(|other| {
+        Wait::Unsupported(format!(
+            "the Service {name} belongs to the ReplicationDestination {other}, whose name has the same checksum: give one of them another name"
+        ))
+    })
 }
 
 /// Whether a receiver takes single copies, each by a trigger of its own.

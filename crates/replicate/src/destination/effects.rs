@@ -8,14 +8,14 @@ use crate::jobs::Jobs;
 use crate::kinds::claim_of_receiver;
 use crate::memory::{Memory, Staging, is_empty};
 use crate::place::{BACK_TAG, EPOCH_TAG, FORMATTED_TAG, Here, Place, REPLICA_TAG, epoch_of, find, listed};
-use crate::resolve::service;
+use crate::resolve::short;
 use crate::source::failure::Failure;
 use crate::why::Wait;
 use crate::words::{Words as _, difference, uses};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::Patch;
-use lifeboat_api::volsync::{ReplicationDestination, ReplicationDestinationStatus};
+use lifeboat_api::volsync::{ReplicationDestination, ReplicationDestinationStatus, service_name};
 use lifeboat_api::{annotations, finalizers, labels};
 use lifeboat_engine::{Class, Controller, EffectError, ObjectKey, Trouble};
 use lifeboat_lvm::Access;
@@ -197,6 +197,10 @@ impl Receivers {
         }
         let tried = || format!("expecting copies for {key}");
         self.destinations.register(destination).map_err(|error| failed(tried(), error))?;
+        let called = ObjectKey::new(key.namespace.clone(), short(&key.name));
+        if called != *key {
+            self.destinations.alias(&id(key), &id(&called));
+        }
         let incarnation = staging.incarnation();
         let expected = Expected { volume: here.uid.clone(), incarnation, epoch, lineage };
         self.desk.expected.lock().insert(key.clone(), expected);
@@ -311,7 +315,7 @@ impl Controller for Receivers {
             volume.as_deref().is_some_and(|volume| self.ground.mounts.of(&name(volume)).is_some())
         };
         let asked = receiver.as_deref().and_then(|receiver| receiver.note(annotations::ROLL_BACK_TO));
-        let service_key = ObjectKey::new(key.namespace.clone(), service(&key.name));
+        let service_key = ObjectKey::new(key.namespace.clone(), service_name(&key.name));
         Some(World {
             key: key.clone(),
             advertise: self.advertise,

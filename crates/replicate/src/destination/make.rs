@@ -1,8 +1,8 @@
 //! The objects that are made for a receiver: claim, service, where that leads, and images. Pure.
 
 use super::world::World;
-use crate::kinds::claim_of_receiver;
-use crate::resolve::{PORT, service};
+use crate::kinds::{claim_of_receiver, fitting};
+use crate::resolve::PORT;
 use crate::words::{Words as _, owned_by};
 use jiff::tz::TimeZone;
 use k8s_openapi::api::core::v1::{
@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::api::ObjectMeta;
 use lifeboat_api::snapshot::{VolumeSnapshot, VolumeSnapshotSource, VolumeSnapshotSpec};
-use lifeboat_api::volsync::ReplicationDestination;
+use lifeboat_api::volsync::{ReplicationDestination, service_name};
 use lifeboat_api::{annotations, labels};
 use lifeboat_node::provision::words::bytes;
 use lifeboat_stream::Completed;
@@ -66,7 +66,7 @@ pub fn is_short(world: &World, receiver: &ReplicationDestination) -> bool {
 /// The service of a receiver. It selects no pods: the node itself listens.
 pub fn receiver_service(world: &World, receiver: &ReplicationDestination) -> Service {
     let tls = receiver.spec.rsync_tls.clone().unwrap_or_default();
-    let mut metadata = meta(receiver, service(receiver.name()), labels::CREATED_BY_MOVER);
+    let mut metadata = meta(receiver, service_name(receiver.name()), labels::CREATED_BY_MOVER);
     metadata.owner_references = Some(vec![owned_by(receiver)]);
     metadata.annotations = Some(tls.service_annotations).filter(|notes| !notes.is_empty());
     let port = ServicePort {
@@ -103,7 +103,7 @@ pub fn is_right_service(world: &World, receiver: &ReplicationDestination, has: &
 
 /// Where the service of a receiver leads: to this node.
 pub fn slice(world: &World, receiver: &ReplicationDestination) -> EndpointSlice {
-    let name = service(receiver.name());
+    let name = service_name(receiver.name());
     let mut metadata = meta(receiver, name.clone(), labels::CREATED_BY_MOVER);
     metadata.labels.get_or_insert_default().insert("kubernetes.io/service-name".to_owned(), name);
     metadata.owner_references = Some(vec![owned_by(receiver)]);
@@ -146,7 +146,7 @@ pub fn is_right_slice(world: &World, receiver: &ReplicationDestination, has: &En
 /// What the image of a copy is called: by when it was cut and what it is a copy of, so that it is the same after a restart and no other's.
 pub fn image_name(receiver: &ReplicationDestination, completed: &Completed) -> String {
     let at = completed.cut.to_zoned(TimeZone::UTC).strftime("%Y%m%d%H%M%S%3f").to_string();
-    format!("volsync-{}-dst-{at}-{:08x}", receiver.name(), fold(&completed.generation))
+    fitting(receiver.name(), &format!("-dst-{at}-{:08x}", fold(&completed.generation)))
 }
 
 /// A name folded into a number (FNV-1a).

@@ -2,7 +2,7 @@
 
 use super::world::World;
 use crate::kinds::claim_of_receiver;
-use crate::resolve::{PORT, service};
+use crate::resolve::PORT;
 use crate::why::Wait;
 use crate::words::Words as _;
 use jiff::Timestamp;
@@ -10,7 +10,8 @@ use k8s_openapi::api::core::v1::{Service, TypedLocalObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use lifeboat_api::conditions::volsync as words;
 use lifeboat_api::volsync::{
-    MoverResult, MoverStatus, ReplicationDestination, ReplicationDestinationStatus, RsyncTlsDestinationStatus,
+    MoverResult, MoverStatus, ReplicationDestination, ReplicationDestinationStatus,
+    RsyncTlsDestinationStatus, service_name,
 };
 use lifeboat_engine::Why as _;
 use lifeboat_engine::conditions::{Conditions, Holds, whole_seconds};
@@ -34,7 +35,7 @@ fn address(world: &World, receiver: &ReplicationDestination, found: &Service) ->
         return given.map_or_else(node, |given| (given, i32::from(PORT)));
     }
     let own = spec.cluster_ip.filter(|ip| !ip.is_empty() && ip != "None");
-    let name = || format!("{}.{}.svc", service(receiver.name()), receiver.space());
+    let name = || format!("{}.{}.svc", service_name(receiver.name()), receiver.space());
     (own.unwrap_or_else(name), i32::from(PORT))
 }
 

@@ -5,7 +5,7 @@ use crate::jobs::Jobs;
 use crate::place::{EPOCH_TAG, Here, Place, claim, epoch_of, find, listed};
 use crate::source::decide::{Effect, SourceDecision, decide};
 use crate::source::failure::Failure;
-use crate::source::send::{Copy, destination};
+use crate::source::send::{Copy, memory};
 use crate::source::status;
 use crate::source::world::{Cut, FUZZY_TAG, World, cut_name};
 use crate::why::Wait;
@@ -135,7 +135,6 @@ impl Senders {
             false => Source::Tree { path, trust: Trust::Stamps },
         };
         // By the volume and where it goes, so that a sender that is made anew goes on where the last one was.
-        let to = destination(source).replace('/', "_");
         let folder = ground.config.state.join("sources").join(&here.uid);
         std::fs::create_dir_all(&folder).map_err(|error| {
             EffectError::caused(Class::Transient, format!("making {}", folder.display()), error)
@@ -147,7 +146,7 @@ impl Senders {
             source: source.clone(),
             cut,
             content,
-            index: folder.join(to),
+            index: folder.join(memory(source)),
             bytes_per_second: ground.config.bytes_per_second,
             timing: ground.config.timing,
         };

@@ -1,7 +1,7 @@
 //! The work of one copy, from reading the key to the receiver's last word.
 
 use crate::peer;
-use crate::resolve::{Resolve, ResolveError, receiver};
+use crate::resolve::{Resolve, ResolveError, receiver, short};
 use crate::source::failure::{Failure, Kind};
 use crate::source::world::Cut;
 use crate::words::Words as _;
@@ -24,11 +24,22 @@ pub(super) struct Copy {
     pub timing: Timing,
 }
 
-/// What a sender calls its receiver: the one its address names, or its own namesake.
+/// What a sender calls its receiver: the one its address names, or its own namesake. A checksum in the address that is its own name's means
+/// its namesake too.
 pub(super) fn destination(source: &ReplicationSource) -> String {
     let address = source.spec.rsync_tls.as_ref().and_then(|tls| tls.address.as_deref()).unwrap_or_default();
-    let (space, name) = receiver(address).unwrap_or((source.space(), source.name()));
-    format!("{space}/{name}")
+    match receiver(address) {
+        Some((space, name)) if name != short(source.name()) => format!("{space}/{name}"),
+        Some((space, _)) => format!("{space}/{}", source.name()),
+        None => format!("{}/{}", source.space(), source.name()),
+    }
+}
+
+/// What the file is called that remembers the last copy to this receiver. Whole names may be too long for a file.
+pub(super) fn memory(source: &ReplicationSource) -> String {
+    let to = destination(source);
+    let (space, name) = to.split_once('/').unwrap_or_default();
+    format!("{space}_{}", short(name))
 }
 
 impl Copy {
@@ -107,5 +118,34 @@ impl Copy {
             );
         }
         error.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lifeboat_api::volsync::service_name;
+    use serde_json::json;
+
+    #[test]
+    fn a_sender_calls_its_receiver_by_its_whole_name_where_it_knows_it() {
+        let check = |name: &str, address: &str, called: &str| {
+            let source = json!({"apiVersion": "volsync.backube/v1alpha1", "kind": "ReplicationSource",
+                "metadata": {"name": name, "namespace": "app"}, "spec": {"rsyncTLS": {"address": address}}});
+            let source = serde_json::from_value(source).unwrap();
+            assert_eq!(destination(&source), called, "{name} {address}");
+            assert!(memory(&source).len() <= 255 - ".next".len(), "{}", memory(&source));
+        };
+        let (long, other) = ("a".repeat(253), "b".repeat(253));
+        let of = |name: &str| format!("{}.there.svc.clusterset.local", service_name(name));
+        check("data", &of("data"), "there/data");
+        check("data", &of("other"), "there/other");
+        check("data", "10.0.0.1:8000", "app/data");
+        check(&long, &of(&long), &format!("there/{long}"));
+        check(&long, "10.0.0.1", &format!("app/{long}"));
+        check(&long, &of("data"), "there/data");
+        // Only the receiver can tell whose checksum it is.
+        check(&long, &of(&other), &format!("there/{}", short(&other)));
+        check("data", &of(&other), &format!("there/{}", short(&other)));
     }
 }

@@ -10,6 +10,7 @@ use lifeboat_lvm::{Access, AccessMode, Volume};
 use lifeboat_replicate::destination::decide::{Effect, decide};
 use lifeboat_replicate::destination::world::{Expected, Lineage, Received, World};
 use lifeboat_replicate::jobs::JobView;
+use lifeboat_replicate::kinds::claim_of_receiver;
 use lifeboat_replicate::memory::Staging;
 use lifeboat_replicate::place::{Here, Place};
 use lifeboat_replicate::why::Wait;
@@ -137,6 +138,60 @@ fn a_volume_is_made_known_and_expected_in_order() {
     does(&world, &[Effect::Listen { epoch: 2 }]);
     world.epoch = 3;
     does(&world, &[Effect::Listen { epoch: 3 }]);
+}
+
+#[test]
+fn a_receiver_of_any_legal_name_has_legal_names_for_what_it_makes() {
+    let is_legal = |name: &str| {
+        let ends = |part: &str| {
+            part.starts_with(|one: char| one.is_ascii_alphanumeric())
+                && part.ends_with(|one: char| one.is_ascii_alphanumeric())
+        };
+        name.len() <= 253 && name.split('.').all(ends)
+    };
+    // A dot or a hyphen at every place where a name may be cut.
+    let dotted = |at: usize| format!("{}.-{}", "a".repeat(at), "b".repeat(251 - at)).replace(".-", ".c");
+    let hyphens = |at: usize| format!("{}--{}", "a".repeat(at), "b".repeat(251 - at));
+    let whole = (1..=253).map(|length| "x".repeat(length));
+    let others = (150..250).flat_map(|at| [dotted(at), hyphens(at)]);
+    for name in whole.chain(others) {
+        let mut world = world(|object| object["metadata"]["name"] = json!(name));
+        world.key = ObjectKey::new("app", name.clone());
+        does(&world, &[Effect::Serve]);
+        let claim = claim_of_receiver(world.receiver.as_deref().unwrap()).name;
+        assert!(is_legal(&claim), "{claim}");
+        world.received.completed = Some(arrived("copy-4"));
+        match decide(&world, now()).next {
+            Next::Do(effects) => match &effects[..] {
+                [Effect::Image { name }] => assert!(is_legal(name), "{name}"),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+        // As VolSync has it where there is room.
+        assert_eq!(claim == format!("volsync-{name}-dst"), name.len() <= 241, "{claim}");
+    }
+    let of =
+        |name: String| claim_of_receiver(&receiver(|object| object["metadata"]["name"] = json!(name))).name;
+    assert_ne!(of(format!("{}a", "x".repeat(252))), of(format!("{}b", "x".repeat(252))));
+}
+
+#[test]
+fn a_service_of_another_receiver_is_left_to_it() {
+    let service = |owner: &str| {
+        let object = json!({"metadata": {"name": "volsync-rsync-tls-dst-data", "namespace": "app",
+            "labels": {"app.kubernetes.io/created-by": "lifeboat-replicate"},
+            "ownerReferences": [{"apiVersion": "volsync.backube/v1alpha1", "kind": "ReplicationDestination",
+                "name": owner, "uid": "other"}]}});
+        Some(Arc::new(serde_json::from_value(object).unwrap()))
+    };
+    let mut world = world(|_| {});
+    // Of a receiver that was deleted and made anew.
+    world.service = service("data");
+    does(&world, &[Effect::Serve]);
+    // Two names with one checksum.
+    world.service = service("another");
+    waits(&world, |why| matches!(why, Wait::Unsupported(why) if why.contains("another")));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use lifeboat_api::snapshot::{VolumeSnapshot, VolumeSnapshotClass, VolumeSnapshotContent};
 use lifeboat_api::topolvm::LogicalVolume;
-use lifeboat_api::volsync::{ReplicationDestination, ReplicationSource};
+use lifeboat_api::volsync::{ReplicationDestination, ReplicationSource, service_name};
 use lifeboat_binder::Neighbours;
 use lifeboat_engine::Settings;
 use lifeboat_lvm::{Directories, DirectoryClass, Lvm};
@@ -343,12 +343,12 @@ pub fn sender_json(name: &str, receiver: &str, trigger: Value) -> Value {
         "metadata": {"name": name, "namespace": SPACE},
         "spec": {"sourcePVC": name, "trigger": trigger, "rsyncTLS": {
             "keySecret": "web-vs-secret", "copyMethod": "Snapshot",
-            "address": format!("volsync-rsync-tls-dst-{receiver}.{SPACE}.svc.clusterset.local")}},
+            "address": format!("{}.{SPACE}.svc.clusterset.local", service_name(receiver))}},
     })
 }
 
 pub fn export_json(receiver: &str) -> Value {
-    json!({"metadata": {"name": format!("volsync-rsync-tls-dst-{receiver}"), "namespace": SPACE}})
+    json!({"metadata": {"name": service_name(receiver), "namespace": SPACE}})
 }
 
 pub fn external<'a>(source: &'a ReplicationSource, key: &str) -> &'a str {

@@ -2,6 +2,7 @@
 
 use crate::site::*;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use kube::api::DeleteParams;
 use lifeboat_replicate::Clusters;
 use serde_json::json;
 use std::fs;
@@ -14,14 +15,19 @@ pub async fn pair() -> (Site, Site) {
         Arc::new(Clusters { clients: vec![east.cluster.client(), west.cluster.client()], home: None });
     east.start(clusters.clone()).await;
     west.start(clusters).await;
-    create(west.destinations.clone(), receiver_json("data")).await;
+    receive(&west, "data").await;
+    (east, west)
+}
+
+/// A receiver that is exported and listens.
+async fn receive(site: &Site, name: &str) {
+    create(site.destinations.clone(), receiver_json(name)).await;
     create::<lifeboat_api::multicluster::ServiceExport>(
-        kube::Api::namespaced(west.cluster.client(), SPACE),
-        export_json("data"),
+        kube::Api::namespaced(site.cluster.client(), SPACE),
+        export_json(name),
     )
     .await;
-    west.listens("data").await;
-    (east, west)
+    site.listens(name).await;
 }
 
 #[test]
@@ -91,5 +97,41 @@ fn a_claim_is_brought_back_to_an_image_by_a_copy_within_the_cluster() {
         create(site.sources.clone(), sender).await;
         site.served("data-local", "image").await;
         assert_eq!(tree(&claim), tree(&image));
+    });
+}
+
+#[test]
+fn claims_of_every_legal_name_are_copied_and_restored() {
+    crate::tell(false, async {
+        // The longest whose service keeps its name is 41; the longest of all is 253, and parts of it may be short.
+        let dotted = format!("{}.{}", "c".repeat(212), "d".repeat(40));
+        let (east, west) = pair().await;
+        for name in ["a".repeat(42), "b".repeat(64), "e".repeat(242), dotted] {
+            receive(&west, &name).await;
+            let files = east.claim(&name).await;
+            fs::write(files.join("f"), noise(1, 10_000)).unwrap();
+            create(east.sources.clone(), sender_json(&name, &name, json!({"manual": "first"}))).await;
+            let source = east.served(&name, "first").await;
+            let receiver = west.has(&name, external(&source, "generation")).await;
+            let image = receiver.status.unwrap().latest_image.unwrap();
+            // A sender that was given the receiver's address, as where there are no names of services.
+            let direct = west.address.unwrap();
+            east.merge(&east.sources, &name, json!({"spec": {"rsyncTLS": {"address": direct.to_string()}}}))
+                .await;
+            let source = east.copy(&name, "second").await;
+            west.has(&name, external(&source, "generation")).await;
+            // A sender of another name has nothing but the name of the service.
+            east.sources.delete(&name, &DeleteParams::default()).await.unwrap();
+            let mut sender = sender_json(&format!("other-{}", name.len()), &name, json!({"manual": "third"}));
+            sender["spec"]["sourcePVC"] = json!(name);
+            create(east.sources.clone(), sender).await;
+            let source = east.served(&format!("other-{}", name.len()), "third").await;
+            west.has(&name, external(&source, "generation")).await;
+            let mut claim = claim_json(&name);
+            claim["spec"]["dataSource"] =
+                json!({"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": image.name});
+            create::<PersistentVolumeClaim>(west.claims.clone(), claim).await;
+            assert_eq!(tree(&west.files(&name).await), tree(&files));
+        }
     });
 }
