@@ -23,7 +23,7 @@ pub const GROUP: &str = "topolvm.cybozu.com";
     derive = "Default",
     derive = "PartialEq",
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.snapshot.phase"),
-    printcolumn(name = "Progess", type_ = "string", json_path = ".status.snapshot.progress.percentDone")
+    printcolumn(name = "Progress", type_ = "string", json_path = ".status.snapshot.progress.percentDone")
 )]
 #[serde(transparent)]
 pub struct LogicalVolumeSpec(pub Spec);

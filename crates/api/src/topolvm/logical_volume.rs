@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
     derive = "Default",
     derive = "PartialEq",
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.snapshot.phase"),
-    printcolumn(name = "Progess", type_ = "string", json_path = ".status.snapshot.progress.percentDone"),
+    printcolumn(name = "Progress", type_ = "string", json_path = ".status.snapshot.progress.percentDone"),
     printcolumn(name = "Node", type_ = "string", json_path = ".spec.nodeName", priority = 1),
     printcolumn(name = "Device class", type_ = "string", json_path = ".spec.deviceClass", priority = 1),
     printcolumn(name = "Size", type_ = "string", json_path = ".status.currentSize", priority = 1),

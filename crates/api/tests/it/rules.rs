@@ -246,12 +246,12 @@ fn columns_are_those_people_know() {
             ("currentState", "string", ".status.state", 0),
         ],
     );
-    // The peer's own header has lost a letter; wide columns are ours.
+    // TopoLVM itself has no columns here: all of them are ours.
     check(
         "logicalvolumes.topolvm.io",
         &[
             ("Phase", "string", ".status.snapshot.phase", 0),
-            ("Progess", "string", ".status.snapshot.progress.percentDone", 0),
+            ("Progress", "string", ".status.snapshot.progress.percentDone", 0),
             ("Node", "string", ".spec.nodeName", 1),
             ("Device class", "string", ".spec.deviceClass", 1),
             ("Size", "string", ".status.currentSize", 1),
