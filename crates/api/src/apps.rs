@@ -1,7 +1,7 @@
 //! `apps.open-cluster-management.io/v1`: the older way to say on which clusters an application runs.
 
 use crate::schema;
-use crate::wire::or_default;
+use crate::wire::{or_default, spec_or_default};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::CustomResource;
@@ -29,7 +29,7 @@ pub const SCHEDULER_NAME_RAMEN: &str = "ramen";
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "Replicas", type_ = "integer", json_path = ".spec.clusterReplicas")
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct PlacementRuleSpec {
     /// Who decides; a name other than the default scheduler's leaves the decision to somebody else.
@@ -123,3 +123,5 @@ pub struct PlacementRuleDecision {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster_namespace: Option<String>,
 }
+
+spec_or_default!(PlacementRuleSpec);

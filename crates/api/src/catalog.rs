@@ -17,9 +17,9 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         finish::<apps::PlacementRule>(),
         finish::<cluster::ManagedCluster>().nullable("spec.taints[].timeAdded"),
         finish::<cluster::PlacementDecision>(),
-        finish::<cluster::Placement>(),
+        finish::<cluster::Placement>().with_spec(),
         finish::<csiaddons::NetworkFenceClass>(),
-        finish::<csiaddons::NetworkFence>(),
+        finish::<csiaddons::NetworkFence>().with_spec(),
         // The peer stores v1beta1 and serves both.
         finish::<multicluster::ServiceExport>().stored_as("v1beta1"),
         finish::<ramen::DRClusterConfig>(),
@@ -40,11 +40,11 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         finish::<replication::VolumeGroupReplicationClass>(),
         finish::<replication::VolumeGroupReplicationContent>(),
         finish::<replication::VolumeGroupReplication>(),
-        finish::<replication::VolumeReplicationClass>(),
-        finish::<replication::VolumeReplication>(),
+        finish::<replication::VolumeReplicationClass>().with_spec(),
+        finish::<replication::VolumeReplication>().with_spec(),
         finish::<snapshot::VolumeSnapshotClass>().approved(814).retired("v1beta1"),
-        finish::<snapshot::VolumeSnapshotContent>().approved(955).retired("v1beta1"),
-        finish::<snapshot::VolumeSnapshot>().approved(814).retired("v1beta1"),
+        finish::<snapshot::VolumeSnapshotContent>().with_spec().approved(955).retired("v1beta1"),
+        finish::<snapshot::VolumeSnapshot>().with_spec().approved(814).retired("v1beta1"),
         finish::<topolvm::legacy::LogicalVolume>(),
         finish::<topolvm::LogicalVolume>(),
         finish::<topolvm::SnapshotBackupStorage>(),
@@ -110,7 +110,7 @@ pub fn crd_file_name(crd: &CustomResourceDefinition) -> String {
 
 /// The derived CRD, with the derive's own habits undone: it marks every optional field nullable, which
 /// would let `null` through where the peers' CRDs refuse it, and it titles the root. It demands a
-/// `spec`, which we keep: Go peers always write one, and an object without it could not be decoded.
+/// `spec` of every kind, which few peers do: an object without one means the same as one with an empty spec.
 fn finish<K: CustomResourceExt>() -> CustomResourceDefinition {
     let mut crd = K::crd();
     crd.spec.names.list_kind = Some(format!("{}List", crd.spec.names.kind));
@@ -118,6 +118,8 @@ fn finish<K: CustomResourceExt>() -> CustomResourceDefinition {
         let schema = schema_of(version);
         schema.title = None;
         undo_habits(schema);
+        let required = schema.required.take().into_iter().flatten().filter(|field| field != "spec");
+        schema.required = Some(required.collect::<Vec<_>>()).filter(|required| !required.is_empty());
     }
     crd
 }
@@ -156,6 +158,8 @@ fn plain(type_: &str) -> JSONSchemaProps {
 
 /// Small corrections that a derive cannot express, chained in [`crds`].
 trait Finishing {
+    /// Refuses objects without a spec, where the peer's CRD does.
+    fn with_spec(self) -> Self;
     /// Allows `null` at a path such as `spec.list[].field`: Go writes an unset time that way.
     fn nullable(self, path: &str) -> Self;
     /// Serves the same schema under another version too, and stores objects as that one.
@@ -167,6 +171,13 @@ trait Finishing {
 }
 
 impl Finishing for CustomResourceDefinition {
+    fn with_spec(mut self) -> Self {
+        for version in &mut self.spec.versions {
+            schema_of(version).required.get_or_insert_default().push("spec".to_owned());
+        }
+        self
+    }
+
     fn nullable(mut self, path: &str) -> Self {
         for version in &mut self.spec.versions {
             let mut schema = schema_of(version);

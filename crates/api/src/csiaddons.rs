@@ -1,7 +1,7 @@
 //! `csiaddons.openshift.io/v1alpha1`: cutting a cluster's nodes off from storage.
 
 use crate::schema;
-use crate::wire::{or_default, wire_enum};
+use crate::wire::{or_default, spec_or_default, wire_enum};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -38,7 +38,7 @@ pub const GROUP: &str = "csiaddons.openshift.io";
         "secret must be present when networkFenceClassName is not specified"
     )
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct NetworkFenceSpec {
     /// Class that names the driver and its parameters.
@@ -141,7 +141,7 @@ wire_enum! {
     "has(self.parameters) == has(oldSelf.parameters)",
     "parameters are immutable"
 ))]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct NetworkFenceClassSpec {
     /// The CSI driver.
@@ -157,3 +157,6 @@ pub struct NetworkFenceClassSpec {
 /// Nothing is reported about a class.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NetworkFenceClassStatus {}
+
+spec_or_default!(NetworkFenceSpec);
+spec_or_default!(NetworkFenceClassSpec);

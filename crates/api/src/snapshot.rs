@@ -1,7 +1,7 @@
 //! `snapshot.storage.k8s.io/v1`: CSI snapshots.
 
 use crate::schema;
-use crate::wire::{or_default, wire_enum};
+use crate::wire::{or_default, spec_or_default, wire_enum};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -43,7 +43,7 @@ pub const GROUP: &str = "snapshot.storage.k8s.io";
     printcolumn(name = "CreationTime", type_ = "date", json_path = ".status.creationTime"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct VolumeSnapshotSpec {
     /// Where the snapshot comes from.
@@ -182,7 +182,7 @@ wire_enum! {
     "!has(oldSelf.sourceVolumeMode) || has(self.sourceVolumeMode)",
     "sourceVolumeMode is required once set"
 ))]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct VolumeSnapshotContentSpec {
     /// The VolumeSnapshot that this content is bound to.
@@ -303,3 +303,6 @@ pub struct VolumeSnapshotClassBody {
     /// What becomes of the storage's snapshot when its object is deleted.
     pub deletion_policy: DeletionPolicy,
 }
+
+spec_or_default!(VolumeSnapshotSpec);
+spec_or_default!(VolumeSnapshotContentSpec);

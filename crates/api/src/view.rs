@@ -1,7 +1,7 @@
 //! `view.open-cluster-management.io/v1beta1`: reading one object of a managed cluster from the hub.
 
 use crate::schema;
-use crate::wire::or_default;
+use crate::wire::{or_default, spec_or_default};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use kube::CustomResource;
@@ -24,7 +24,7 @@ pub const GROUP: &str = "view.open-cluster-management.io";
     derive = "Default",
     derive = "PartialEq"
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct ManagedClusterViewSpec {
     /// The object.
@@ -81,3 +81,5 @@ pub struct ManagedClusterViewStatus {
     #[schemars(with = "Option<schema::EmbeddedResource>")]
     pub result: Option<RawExtension>,
 }
+
+spec_or_default!(ManagedClusterViewSpec);

@@ -104,6 +104,47 @@ macro_rules! wire_enum {
 }
 pub(crate) use wire_enum;
 
+/// Reads and writes the spec of a kind, and takes a missing or null one for the empty one, as Go peers do. The spec derives the rest with
+/// `remote = "Self"`.
+macro_rules! spec_or_default {
+    ($spec:ident) => {
+        impl serde::Serialize for $spec {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                Self::serialize(self, serializer)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $spec {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Given;
+
+                impl<'de> serde::de::Visitor<'de> for Given {
+                    type Value = $spec;
+
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str("a spec")
+                    }
+
+                    fn visit_none<E: serde::de::Error>(self) -> Result<$spec, E> {
+                        Ok($spec::default())
+                    }
+
+                    fn visit_unit<E: serde::de::Error>(self) -> Result<$spec, E> {
+                        Ok($spec::default())
+                    }
+
+                    fn visit_some<D: serde::Deserializer<'de>>(self, given: D) -> Result<$spec, D::Error> {
+                        $spec::deserialize(given)
+                    }
+                }
+
+                deserializer.deserialize_option(Given)
+            }
+        }
+    };
+}
+pub(crate) use spec_or_default;
+
 /// Reads `null` as the empty value: Go writes a nil list or map that way.
 pub(crate) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where

@@ -2,7 +2,7 @@
 
 use super::TaintEffect;
 use crate::schema;
-use crate::wire::{is_false, or_default};
+use crate::wire::{is_false, or_default, spec_or_default};
 use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -42,7 +42,7 @@ use std::collections::BTreeMap;
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct ManagedClusterSpec {
     /// Ways to reach the cluster's API server.
@@ -178,3 +178,5 @@ pub struct ManagedNamespace {
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
 }
+
+spec_or_default!(ManagedClusterSpec);

@@ -2,7 +2,7 @@
 
 use super::TaintEffect;
 use crate::schema;
-use crate::wire::{or_default, wire_enum};
+use crate::wire::{or_default, spec_or_default, wire_enum};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
     Condition, LabelSelector, LabelSelectorRequirement, Time,
 };
@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
         json_path = ".status.numberOfSelectedClusters"
     )
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct PlacementSpec {
     /// Choose from these cluster sets; absent means all that the namespace is bound to.
@@ -407,3 +407,5 @@ pub struct DecisionGroupStatus {
     #[schemars(extend("default" = 0))]
     pub cluster_count: Option<i32>,
 }
+
+spec_or_default!(PlacementSpec);

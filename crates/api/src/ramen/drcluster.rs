@@ -2,7 +2,7 @@
 
 use super::MModeState;
 use crate::schema;
-use crate::wire::{or_default, wire_enum};
+use crate::wire::{or_default, spec_or_default, wire_enum};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
     derive = "Default",
     derive = "PartialEq"
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct DRClusterSpec {
     /// Address ranges of the cluster's nodes, for network fencing.
@@ -113,3 +113,5 @@ pub struct ClusterMaintenanceMode {
     #[schemars(with = "Vec<schema::Condition>")]
     pub conditions: Vec<Condition>,
 }
+
+spec_or_default!(DRClusterSpec);

@@ -1,7 +1,7 @@
 //! DRClusterConfig: what a managed cluster tells the hub about its storage and networks.
 
 use crate::schema;
-use crate::wire::or_default;
+use crate::wire::{or_default, spec_or_default};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
     derive = "Default",
     derive = "PartialEq"
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct DRClusterConfigSpec {
     /// All intervals of the policies that name this cluster.
@@ -108,3 +108,5 @@ pub struct NetworkAttachment {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cni_type: Option<String>,
 }
+
+spec_or_default!(DRClusterConfigSpec);

@@ -2,7 +2,7 @@
 
 use super::{Blocker, DRAction, KubeObjectProtection, PvcGroup, ResourceStaticIps, VolSyncSpec};
 use crate::schema;
-use crate::wire::{Duration, is_false, or_default, wire_enum};
+use crate::wire::{Duration, is_false, or_default, spec_or_default, wire_enum};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, Time};
 use kube::{CustomResource, KubeSchema};
@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
         priority = 2
     )
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct DRPlacementControlSpec {
     /// The Placement or PlacementRule that deploys the application; same namespace as this object.
@@ -339,3 +339,5 @@ pub struct VrgResourceMeta {
     )]
     pub protected_static_ip_vms: Vec<ResourceStaticIps>,
 }
+
+spec_or_default!(DRPlacementControlSpec);

@@ -1,7 +1,7 @@
 //! DRPolicy: two clusters and how data flows between them.
 
 use crate::schema;
-use crate::wire::{is_false, or_default};
+use crate::wire::{is_false, or_default, spec_or_default};
 use k8s_openapi::api::core::v1::LocalObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use kube::{CustomResource, KubeSchema};
@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
         "volumeSnapshotClassSelector is immutable"
     )
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct DRPolicySpec {
     /// How often data is copied: a number and m, h or d. Empty means synchronous storage.
@@ -171,3 +171,5 @@ pub struct NetworkPeer {
     )]
     pub cluster_cni_types: BTreeMap<String, String>,
 }
+
+spec_or_default!(DRPolicySpec);

@@ -2,7 +2,7 @@
 
 use super::{VolSyncDestination, VolSyncSource};
 use crate::schema;
-use crate::wire::{Duration, is_false, or_default};
+use crate::wire::{Duration, is_false, or_default, spec_or_default};
 use k8s_openapi::api::core::v1::{ObjectReference, TypedLocalObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, Time};
 use kube::CustomResource;
@@ -44,7 +44,7 @@ use std::collections::BTreeMap;
         json_path = ".status.lastSyncStartTime"
     )
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct ReplicationGroupSourceSpec {
     /// When to copy.
@@ -141,7 +141,7 @@ pub struct ReplicationGroupSourceStatus {
         json_path = ".status.lastSyncStartTime"
     )
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct ReplicationGroupDestinationSpec {
     /// Which snapshot classes may be used for images.
@@ -194,3 +194,6 @@ pub struct ReplicationGroupDestinationStatus {
     #[schemars(with = "Vec<schema::ObjectReference>")]
     pub replication_destinations: Vec<ObjectReference>,
 }
+
+spec_or_default!(ReplicationGroupSourceSpec);
+spec_or_default!(ReplicationGroupDestinationSpec);

@@ -1,7 +1,7 @@
 //! MaintenanceMode: asks the storage of a cluster to get ready for an action.
 
 use crate::schema;
-use crate::wire::{or_default, wire_enum};
+use crate::wire::{or_default, spec_or_default, wire_enum};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
     derive = "Default",
     derive = "PartialEq"
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct MaintenanceModeSpec {
     /// The CSI driver of the storage.
@@ -74,3 +74,5 @@ wire_enum! {
         Completed = "Completed",
     }
 }
+
+spec_or_default!(MaintenanceModeSpec);

@@ -2,7 +2,7 @@
 
 use super::VolumeReplicationGroup;
 use crate::schema;
-use crate::wire::or_default;
+use crate::wire::{or_default, spec_or_default};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
     derive = "Default",
     derive = "PartialEq"
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct ProtectedVolumeReplicationGroupListSpec {
     /// The object store profile.
@@ -42,3 +42,5 @@ pub struct ProtectedVolumeReplicationGroupListStatus {
     #[schemars(with = "Vec<schema::Embedded<VolumeReplicationGroup>>")]
     pub items: Vec<VolumeReplicationGroup>,
 }
+
+spec_or_default!(ProtectedVolumeReplicationGroupListSpec);

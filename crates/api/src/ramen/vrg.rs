@@ -5,7 +5,7 @@ use super::{
     VolSyncDestinationInfo, VolSyncSpec,
 };
 use crate::schema;
-use crate::wire::{Duration, is_false, or_default, wire_enum};
+use crate::wire::{Duration, is_false, or_default, spec_or_default, wire_enum};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, Time};
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
     printcolumn(name = "desiredState", type_ = "string", json_path = ".spec.replicationState"),
     printcolumn(name = "currentState", type_ = "string", json_path = ".status.state")
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct VolumeReplicationGroupSpec {
     /// Selects the claims of the group; a recipe's volumes go before it.
@@ -317,3 +317,5 @@ pub struct CaptureToRecoverFrom {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_generation: Option<i64>,
 }
+
+spec_or_default!(VolumeReplicationGroupSpec);

@@ -2,7 +2,7 @@
 
 use super::{ReplicationState, State};
 use crate::schema;
-use crate::wire::{Duration, or_default};
+use crate::wire::{Duration, or_default, spec_or_default};
 use k8s_openapi::api::core::v1::{LocalObjectReference, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, Time};
 use kube::{CustomResource, KubeSchema};
@@ -37,7 +37,7 @@ use std::collections::BTreeMap;
     printcolumn(name = "currentState", type_ = "string", json_path = ".status.state"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct VolumeGroupReplicationSpec {
     /// Class of the group.
@@ -159,7 +159,7 @@ pub struct VolumeGroupReplicationStatus {
     "has(self.parameters) == has(oldSelf.parameters)",
     "parameters are immutable"
 ))]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct VolumeGroupReplicationClassSpec {
     /// The CSI driver.
@@ -200,7 +200,7 @@ pub struct VolumeGroupReplicationClassStatus {}
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct VolumeGroupReplicationContentSpec {
     /// The VolumeGroupReplication that this content belongs to.
@@ -275,3 +275,7 @@ pub struct PersistentVolumeMapping {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination_volume_handle: Option<String>,
 }
+
+spec_or_default!(VolumeGroupReplicationSpec);
+spec_or_default!(VolumeGroupReplicationClassSpec);
+spec_or_default!(VolumeGroupReplicationContentSpec);

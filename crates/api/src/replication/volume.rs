@@ -2,7 +2,7 @@
 
 use super::{ReplicationState, State};
 use crate::schema;
-use crate::wire::{Duration, or_default};
+use crate::wire::{Duration, or_default, spec_or_default};
 use k8s_openapi::api::core::v1::TypedLocalObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
@@ -34,7 +34,7 @@ use std::collections::BTreeMap;
     printcolumn(name = "desiredState", type_ = "string", json_path = ".spec.replicationState"),
     printcolumn(name = "currentState", type_ = "string", json_path = ".status.state")
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct VolumeReplicationSpec {
     /// The class.
@@ -124,7 +124,7 @@ pub struct VolumeReplicationStatus {
     "has(self.parameters) == has(oldSelf.parameters)",
     "parameters are immutable"
 ))]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct VolumeReplicationClassSpec {
     /// The CSI driver.
@@ -140,3 +140,6 @@ pub struct VolumeReplicationClassSpec {
 /// Nothing is reported about a class.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VolumeReplicationClassStatus {}
+
+spec_or_default!(VolumeReplicationSpec);
+spec_or_default!(VolumeReplicationClassSpec);

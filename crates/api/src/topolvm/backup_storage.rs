@@ -1,6 +1,6 @@
 //! SnapshotBackupStorage: where the backups of snapshots go.
 
-use crate::wire::{is_false, or_default, wire_enum};
+use crate::wire::{is_false, or_default, spec_or_default, wire_enum};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct SnapshotBackupStorageSpec {
     /// The backup engine.
@@ -225,3 +225,5 @@ wire_enum! {
         Error = "Error",
     }
 }
+
+spec_or_default!(SnapshotBackupStorageSpec);

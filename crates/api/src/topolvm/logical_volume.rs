@@ -1,7 +1,7 @@
 //! LogicalVolume: one LVM volume or snapshot on one node, and its backup or restore.
 
 use crate::schema;
-use crate::wire::{or_default, wire_enum};
+use crate::wire::{or_default, spec_or_default, wire_enum};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::CustomResource;
@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
     printcolumn(name = "Size", type_ = "string", json_path = ".status.currentSize", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", priority = 1)
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct LogicalVolumeSpec {
     /// Name that the volume was asked for by, such as pvc-UID or snapshot-UID.
@@ -257,3 +257,5 @@ pub struct SnapshotError {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
+
+spec_or_default!(LogicalVolumeSpec);

@@ -2,7 +2,7 @@
 
 use super::{CustomCa, DestinationVolumeOptions, External, MoverConfig, MoverStatus, Trigger};
 use crate::schema;
-use crate::wire::{Duration, is_false, or_default};
+use crate::wire::{Duration, is_false, or_default, spec_or_default};
 use k8s_openapi::api::core::v1::{ResourceRequirements, TypedLocalObjectReference};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -37,7 +37,7 @@ use std::collections::BTreeMap;
         json_path = ".status.nextSyncTime"
     )
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct ReplicationDestinationSpec {
     /// When to receive; absent means always.
@@ -324,3 +324,5 @@ pub struct RsyncTlsDestinationStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<i32>,
 }
+
+spec_or_default!(ReplicationDestinationSpec);

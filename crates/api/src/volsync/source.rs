@@ -4,7 +4,7 @@ use super::{
     CustomCa, External, MoverConfig, MoverStatus, SourceVolumeOptions, Syncthing, SyncthingStatus, Trigger,
 };
 use crate::schema;
-use crate::wire::{Duration, is_false, or_default};
+use crate::wire::{Duration, is_false, or_default, spec_or_default};
 use k8s_openapi::api::core::v1::ResourceRequirements;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -40,7 +40,7 @@ use std::collections::BTreeMap;
         json_path = ".status.nextSyncTime"
     )
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct ReplicationSourceSpec {
     /// The claim.
@@ -362,3 +362,5 @@ pub struct ResticSourceStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_unlocked: Option<String>,
 }
+
+spec_or_default!(ReplicationSourceSpec);

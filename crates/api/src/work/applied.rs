@@ -1,7 +1,7 @@
 //! AppliedManifestWork: what a managed cluster's agent has put there on behalf of one work.
 
 use super::ResourceIdentifier;
-use crate::wire::or_default;
+use crate::wire::{or_default, spec_or_default};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
     derive = "Default",
     derive = "PartialEq"
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct AppliedManifestWorkSpec {
     /// Tells hubs apart; the first part of the record's name.
@@ -64,3 +64,5 @@ pub struct AppliedResource {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
 }
+
+spec_or_default!(AppliedManifestWorkSpec);

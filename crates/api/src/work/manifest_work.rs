@@ -2,7 +2,7 @@
 
 use super::{ManifestConfig, ResourceIdentifier};
 use crate::schema;
-use crate::wire::{or_default, wire_enum};
+use crate::wire::{or_default, spec_or_default, wire_enum};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use kube::{CustomResource, KubeSchema};
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
     derive = "Default",
     derive = "PartialEq"
 )]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct ManifestWorkSpec {
     /// The objects.
@@ -283,3 +283,5 @@ wire_enum! {
         JsonRaw = "JsonRaw",
     }
 }
+
+spec_or_default!(ManifestWorkSpec);

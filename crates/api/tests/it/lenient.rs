@@ -18,6 +18,7 @@ fn check<K: DeserializeOwned>() {
         json!({ "metadata": {}, "spec": {}, "status": {} }),
         json!({ "metadata": {}, "spec": {}, "status": null }),
         json!({ "metadata": {}, "spec": {} }),
+        json!({ "metadata": {} }),
         json!({
             "apiVersion": "x/v9", "kind": "X", "extra": 1, "metadata": { "later": true },
             "spec": { "later": { "a": [1] } }, "status": { "later": "x", "conditions": null },

@@ -261,6 +261,52 @@ fn columns_are_those_people_know() {
 }
 
 #[test]
+fn a_spec_is_required_where_the_peers_require_it() {
+    let mut known = BTreeSet::new();
+    let mut check = |name: &'static str, wanted: &[&str]| {
+        for version in &crd(name).spec.versions {
+            let schema = version.schema.as_ref().unwrap().open_api_v3_schema.as_ref().unwrap();
+            assert_eq!(schema.required.clone().unwrap_or_default(), wanted, "{name} {}", version.name);
+        }
+        known.insert(name.to_owned());
+    };
+    check("placementrules.apps.open-cluster-management.io", &[]);
+    check("managedclusters.cluster.open-cluster-management.io", &[]);
+    check("placementdecisions.cluster.open-cluster-management.io", &[]);
+    check("placements.cluster.open-cluster-management.io", &["spec"]);
+    check("networkfenceclasses.csiaddons.openshift.io", &[]);
+    check("networkfences.csiaddons.openshift.io", &["spec"]);
+    check("serviceexports.multicluster.x-k8s.io", &[]);
+    check("drclusterconfigs.ramendr.openshift.io", &[]);
+    check("drclusters.ramendr.openshift.io", &[]);
+    check("drplacementcontrols.ramendr.openshift.io", &[]);
+    check("drpolicies.ramendr.openshift.io", &[]);
+    check("maintenancemodes.ramendr.openshift.io", &[]);
+    check("protectedvolumereplicationgrouplists.ramendr.openshift.io", &[]);
+    check("replicationgroupdestinations.ramendr.openshift.io", &[]);
+    check("replicationgroupsources.ramendr.openshift.io", &[]);
+    check("volumereplicationgroups.ramendr.openshift.io", &[]);
+    check("volumegroupreplicationclasses.replication.storage.openshift.io", &[]);
+    check("volumegroupreplicationcontents.replication.storage.openshift.io", &[]);
+    check("volumegroupreplications.replication.storage.openshift.io", &[]);
+    check("volumereplicationclasses.replication.storage.openshift.io", &["spec"]);
+    check("volumereplications.replication.storage.openshift.io", &["spec"]);
+    check("volumesnapshotclasses.snapshot.storage.k8s.io", &["deletionPolicy", "driver"]);
+    check("volumesnapshotcontents.snapshot.storage.k8s.io", &["spec"]);
+    check("volumesnapshots.snapshot.storage.k8s.io", &["spec"]);
+    check("logicalvolumes.topolvm.cybozu.com", &[]);
+    check("logicalvolumes.topolvm.io", &[]);
+    check("snapshotbackupstorages.topolvm.io", &[]);
+    check("managedclusterviews.view.open-cluster-management.io", &[]);
+    check("replicationdestinations.volsync.backube", &[]);
+    check("replicationsources.volsync.backube", &[]);
+    check("appliedmanifestworks.work.open-cluster-management.io", &[]);
+    check("manifestworks.work.open-cluster-management.io", &[]);
+    let all: BTreeSet<String> = CRDS.iter().filter_map(|crd| crd.metadata.name.clone()).collect();
+    assert_eq!(known, all, "every kind has a row");
+}
+
+#[test]
 fn short_names_scopes_and_subresources() {
     let check = |name: &str, scope: &str, short: &[&str], status: bool| {
         let crd = crd(name);
