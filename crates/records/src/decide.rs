@@ -3,6 +3,7 @@
 //! Listings and documents come in, decisions go out; the shell in `stores` asks and does.
 
 pub(crate) mod admit;
+pub(crate) mod fleet;
 pub(crate) mod newest;
 pub(crate) mod plan;
 pub(crate) mod ramen;

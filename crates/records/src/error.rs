@@ -1,6 +1,6 @@
 //! Why records were not read, written or deleted.
 
-use crate::{Epoch, Fault, RecordId};
+use crate::{Epoch, Fault, FleetId, Group, RecordId};
 
 /// Why records were not read, written or deleted. Each names the store it happened in; none holds a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,6 +39,22 @@ pub enum Error {
         epoch: Epoch,
         /// Ours.
         mine: Epoch,
+    },
+    /// Another fleet has records of a group of this name there.
+    #[error(
+        "S3 profile {store} holds records of VRG {group} of another fleet ({}). Nothing was written, read or removed there. Give this fleet a bucket of \
+         its own; or, if they are the records of this application because its hub lost its key, put the annotation {}={fleet} on its \
+         DRPlacementControl, or on the VRG where there is no hub",
+        short(fleet),
+        lifeboat_api::annotations::FLEET
+    )]
+    OtherFleet {
+        /// The profile where they were seen.
+        store: String,
+        /// The group.
+        group: Group,
+        /// The other fleet.
+        fleet: FleetId,
     },
     /// The store knows no conditional writes, and the caller demands them.
     #[error(
@@ -117,6 +133,12 @@ impl Error {
             _ => false,
         }
     }
+}
+
+/// Enough of a fingerprint to tell two apart.
+fn short(fleet: &FleetId) -> String {
+    let start: String = fleet.0.chars().take(8).collect();
+    if start.len() < fleet.0.len() { format!("{start}…") } else { start }
 }
 
 /// A few keys, and how many more.

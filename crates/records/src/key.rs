@@ -121,6 +121,7 @@ const BLOBS: &str = "lifeboat/v1/blobs/";
 const PROBE: &str = "lifeboat/v1/probe";
 const LATEST: &str = "lifeboat/v1/latest";
 const ORPHAN: &str = "lifeboat/v1/orphan";
+const FLEET: &str = "lifeboat/v1/fleet";
 
 impl RecordId {
     /// A volume's record.
@@ -211,6 +212,8 @@ pub(crate) enum Spot {
     Latest,
     /// Says that the group was deleted without the order to end its protection.
     Orphan,
+    /// Says which fleet the group belongs to.
+    Fleet,
     /// Nothing that we know.
     Foreign,
 }
@@ -231,6 +234,7 @@ impl Spot {
             PROBE => return Self::Probe,
             LATEST => return Self::Latest,
             ORPHAN => return Self::Orphan,
+            FLEET => return Self::Fleet,
             _ => {}
         }
         if let Some(digest) = key.strip_prefix(BLOBS).and_then(|rest| rest.parse().ok()) {
@@ -267,6 +271,7 @@ impl fmt::Display for Spot {
             Self::Probe => f.write_str(PROBE),
             Self::Latest => f.write_str(LATEST),
             Self::Orphan => f.write_str(ORPHAN),
+            Self::Fleet => f.write_str(FLEET),
             Self::OldClaim(_) | Self::KubeObjects | Self::Foreign => f.write_str(KUBE_OBJECTS),
         }
     }

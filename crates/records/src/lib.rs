@@ -21,7 +21,7 @@ pub use codec::{Digest, Fault};
 pub use decide::ramen::Flaw;
 pub use error::Error;
 pub use key::{Group, RecordId};
-pub use manifest::{ClusterId, Epoch, Generation, Listed, Manifest, Orphan};
+pub use manifest::{ClusterId, Epoch, FleetId, Generation, Listed, Manifest, Orphan};
 pub use record::{Body, Record, Records, claims, group, volumes};
 pub use stores::{
     Check, Cleared, Conditions, Deletion, Found, Held, Kept, Profile, Reached, Search, Seen, Settings,

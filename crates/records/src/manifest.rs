@@ -44,6 +44,17 @@ impl fmt::Display for ClusterId {
     }
 }
 
+/// Which fleet something belongs to: the fingerprint of its hub's key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FleetId(pub String);
+
+impl fmt::Display for FleetId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// A record as a manifest names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed {
@@ -64,6 +75,9 @@ pub struct Manifest {
     pub generation: Generation,
     /// Who wrote it.
     pub writer: ClusterId,
+    /// Of which fleet; nothing where the writer did not know, such as a group without a hub.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<FleetId>,
     /// When, by the writer's clock. For people: nothing is decided by it.
     pub time: Timestamp,
     /// The complete list of records.
@@ -127,6 +141,27 @@ impl Latest {
     /// Reads one; what cannot be read is no hint.
     pub(crate) fn decode(bytes: &[u8], group: &Group) -> Option<Self> {
         unseal::<Self>(LATEST, bytes).ok().filter(|latest| latest.group == *group)
+    }
+}
+
+/// Which fleet a group belongs to. It is written once, only where none lies yet, and goes with the last record: of two fleets that share a bucket
+/// one gets it and the other is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Mark {
+    pub(crate) group: Group,
+    pub(crate) fleet: FleetId,
+}
+
+const FLEET: &str = "lifeboat.fleet/v1";
+
+impl Mark {
+    pub(crate) fn encode(&self) -> Result<Bytes, Fault> {
+        seal(FLEET, self)
+    }
+
+    /// Reads one; what cannot be read tells nothing.
+    pub(crate) fn decode(bytes: &[u8], group: &Group) -> Option<Self> {
+        unseal::<Self>(FLEET, bytes).ok().filter(|mark| mark.group == *group)
     }
 }
 
@@ -207,6 +242,7 @@ mod tests {
             epoch: Epoch(3),
             generation: Generation(7),
             writer: ClusterId("east".into()),
+            fleet: Some(FleetId("f1".into())),
             time: Timestamp::UNIX_EPOCH,
             records: [(RecordId::Group, listed), (RecordId::claim("shop", "data"), listed)].into(),
             removed: [RecordId::volume("old")].into(),
@@ -216,6 +252,10 @@ mod tests {
             Manifest::decode(&bytes, group, Epoch(epoch), Generation(generation))
         };
         assert_eq!(read(&group, 3, 7).unwrap(), manifest);
+        // One of an earlier version has no fleet.
+        let plain = Manifest { fleet: None, ..manifest.clone() }.encode().unwrap();
+        assert!(!String::from_utf8_lossy(&plain).contains("fleet"));
+        assert_eq!(Manifest::decode(&plain, &group, Epoch(3), Generation(7)).unwrap().fleet, None);
         assert!(matches!(read(&group, 4, 7), Err(Fault::Other(_))));
         assert!(matches!(read(&group, 3, 8), Err(Fault::Other(_))));
         assert!(matches!(read(&Group::new("shop", "other").unwrap(), 3, 7), Err(Fault::Other(_))));

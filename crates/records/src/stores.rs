@@ -5,6 +5,7 @@
 
 mod delete;
 mod fence;
+mod fleet;
 mod keep;
 mod orphan;
 mod reach;
@@ -17,8 +18,9 @@ use std::time::Duration;
 use futures::future::join_all;
 use lifeboat_store::Objects;
 
+use crate::decide::fleet::Owner;
 use crate::decide::shelf::Shelf;
-use crate::{ClusterId, Epoch, Error, Group};
+use crate::{ClusterId, Epoch, Error, FleetId, Group};
 use reach::Reach;
 
 pub use delete::{Cleared, Deletion};
@@ -100,6 +102,7 @@ impl Default for Settings {
 pub struct Stores {
     profiles: Vec<Profile>,
     settings: Settings,
+    fleet: Option<FleetId>,
 }
 
 /// What one store showed.
@@ -109,20 +112,30 @@ pub(crate) struct Observed {
     pub(crate) holder: Option<ClusterId>,
     /// Whether its claim was made under a condition.
     pub(crate) fenced: bool,
+    /// Whose the group is there.
+    pub(crate) owner: Owner,
 }
 
 impl Stores {
     /// The stores of these profiles.
     #[must_use]
     pub fn new(profiles: Vec<Profile>, settings: Settings) -> Self {
-        Self { profiles, settings }
+        Self { profiles, settings, fleet: None }
+    }
+
+    /// The same for a fleet: what another fleet has there is neither read, written nor removed. Without one nothing is asked.
+    #[must_use]
+    pub fn of_fleet(self, fleet: Option<FleetId>) -> Self {
+        Self { fleet, ..self }
     }
 
     fn reaches<'a>(&'a self, group: &'a Group) -> Vec<Result<Reach<'a>, Error>> {
         self.profiles
             .iter()
             .map(|profile| match &profile.objects {
-                Ok(objects) => Ok(Reach::new(&profile.name, objects, group, &self.settings)),
+                Ok(objects) => {
+                    Ok(Reach::new(&profile.name, objects, group, &self.settings, self.fleet.as_ref()))
+                }
                 Err(why) => Err(Error::Unavailable { store: profile.name.clone(), why: why.clone() }),
             })
             .collect()
@@ -137,11 +150,12 @@ pub(crate) async fn observe(
     join_all(reaches.iter().map(|reach| async move {
         let reach = reach.as_ref().map_err(Clone::clone)?;
         let shelf = reach.shelf().await?;
+        let owner = reach.not_of_others(&shelf).await?;
         let (holder, fenced) = match epoch {
             Some(epoch) => reach.held(&shelf, epoch).await?,
             None => (None, true),
         };
-        Ok(Observed { shelf, holder, fenced })
+        Ok(Observed { shelf, holder, fenced, owner })
     }))
     .await
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::shelf::Shelf;
 use crate::key::Spot;
-use crate::{ClusterId, Digest, Epoch, Error, Generation, Listed, Manifest, RecordId};
+use crate::{ClusterId, Digest, Epoch, Error, FleetId, Generation, Listed, Manifest, RecordId};
 
 /// What a caller wants to be changed. What it does not name stays: nothing is removed by omission.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,6 +32,8 @@ impl Change {
 pub(crate) struct Author<'a> {
     pub(crate) epoch: Epoch,
     pub(crate) writer: &'a ClusterId,
+    /// Of which fleet, where that is known.
+    pub(crate) fleet: Option<&'a FleetId>,
 }
 
 /// Whether the newest manifest already says what it should: then no new generation is made, only copied where it lacks.
@@ -43,6 +45,7 @@ pub(crate) fn says(
 ) -> bool {
     newest.epoch == author.epoch
         && newest.writer == *author.writer
+        && (author.fleet.is_none() || newest.fleet.as_ref() == author.fleet)
         && newest.generation >= after
         && newest.records == *records
 }

@@ -19,6 +19,7 @@ fn manifest(epoch: u64, generation: u64, of: &[(&str, u8)]) -> Manifest {
         epoch: Epoch(epoch),
         generation: Generation(generation),
         writer: ClusterId("east".into()),
+        fleet: None,
         time: Timestamp::UNIX_EPOCH,
         records: records(of),
         removed: [].into(),
@@ -64,7 +65,7 @@ fn a_generation_is_made_only_for_a_change() {
     let newest = manifest(3, 7, &[("a", 1)]);
     let (east, west) = (ClusterId("east".into()), ClusterId("west".into()));
     let check = |epoch: u64, writer: &ClusterId, of: &[(&str, u8)], after: u64, expected: bool| {
-        let author = Author { epoch: Epoch(epoch), writer };
+        let author = Author { epoch: Epoch(epoch), writer, fleet: None };
         assert_eq!(says(&newest, author, &records(of), Generation(after)), expected);
     };
     check(3, &east, &[("a", 1)], 7, true);

@@ -52,6 +52,8 @@ pub(crate) struct Shelf {
     pub(crate) kube_objects: usize,
     /// Whether the mark of an orphaned group lies here.
     pub(crate) orphan: bool,
+    /// Whether something says which fleet the group belongs to.
+    pub(crate) fleet: bool,
     /// Keys that nobody we know has written.
     pub(crate) foreign: BTreeSet<String>,
 }
@@ -74,6 +76,7 @@ impl Shelf {
                 }
                 Spot::Blob(digest) => drop(shelf.blobs.insert(digest, size)),
                 Spot::Orphan => shelf.orphan = true,
+                Spot::Fleet => shelf.fleet = true,
                 Spot::Probe | Spot::Latest => {}
                 Spot::Foreign => drop(shelf.foreign.insert(rest.to_owned())),
             }
@@ -88,6 +91,11 @@ impl Shelf {
             .iter()
             .filter(|(_, listed)| self.blobs.get(&listed.sha256) != Some(&listed.size))
             .map(|(id, _)| id)
+    }
+
+    /// Whether there is anything that a fleet may have written.
+    pub(crate) fn is_used(&self) -> bool {
+        self.fleet || self.has_ramens() || self.orphan || self.ledger.highest().is_some()
     }
 
     /// Whether anything that Ramen would restore from lies here.

@@ -51,7 +51,7 @@ impl Stores {
         }
         let reaches = self.reaches(&deletion.group);
         let observed = observe(&reaches, Some(deletion.epoch)).await;
-        let author = Author { epoch: deletion.epoch, writer: &deletion.writer };
+        let author = Author { epoch: deletion.epoch, writer: &deletion.writer, fleet: self.fleet.as_ref() };
         let refused = refusal(&reaches, &observed, author).await;
         let outcomes = join_all(reaches.iter().zip(&observed).map(|(reach, observed)| async {
             let (reach, observed) =
@@ -133,6 +133,8 @@ impl Reach<'_> {
             Spot::Manifest(..) => Some(1),
             Spot::Blob(_) => Some(3),
             Spot::Claim(_) | Spot::Tombstone(_) | Spot::Probe => Some(4),
+            // As long as anything of ours lies here, another fleet keeps off.
+            Spot::Fleet => Some(5),
             _ => Some(2),
         };
         let mut keys: Vec<_> =

@@ -39,8 +39,9 @@ impl Reach<'_> {
         Error::Refused { store: self.name.to_owned(), held_by, epoch, mine }
     }
 
-    /// Looks again whether anybody with a higher epoch has come.
+    /// Looks again whether anybody with a higher epoch, or another fleet, has come.
     pub(crate) async fn still_ours(&self, author: Author<'_>) -> Result<(), Error> {
+        self.still_our_fleet().await?;
         let ledger = self.ledger().await?;
         match ledger.highest() {
             Some(highest) if highest > author.epoch => {

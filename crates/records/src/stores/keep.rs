@@ -24,6 +24,7 @@ impl Reach<'_> {
         sources: &[&Reach<'_>],
     ) -> Result<Kept, Error> {
         let (target, shelf) = (&job.target, &observed.shelf);
+        self.take(&observed.owner).await?;
         let claim = to_write(&shelf.ledger, job.author.epoch, observed.holder.as_ref(), job.author.writer);
         let fenced = match claim {
             Admission::Held => observed.fenced,
@@ -175,6 +176,7 @@ impl Reach<'_> {
         let target = &job.target;
         for last in [false, true] {
             let shelf = self.shelf().await?;
+            self.still_our_fleet().await?;
             if let Some(highest) = shelf.ledger.highest().filter(|highest| *highest > job.author.epoch) {
                 return Err(self.refused(&shelf.ledger, highest, job.author.epoch).await);
             }

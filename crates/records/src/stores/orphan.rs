@@ -15,7 +15,9 @@ impl Stores {
         let reaches = self.reaches(&orphan.group);
         let outcomes = join_all(reaches.iter().map(|reach| async {
             let reach = reach.as_ref().map_err(Clone::clone)?;
-            let ledger = reach.ledger().await?;
+            let shelf = reach.shelf().await?;
+            reach.not_of_others(&shelf).await?;
+            let ledger = shelf.ledger;
             if let Some(highest) = ledger.highest().filter(|highest| *highest > orphan.epoch) {
                 return Err(reach.refused(&ledger, highest, orphan.epoch).await);
             }

@@ -14,20 +14,28 @@ use crate::codec::LONGEST_PACKED;
 use crate::decide::shelf::{Ledger, Shelf};
 use crate::key::{Spot, ledger};
 use crate::manifest::{Hold, HoldKind, Latest};
-use crate::{ClusterId, Digest, Epoch, Error, Fault, Generation, Group, Listed, Manifest};
+use crate::{ClusterId, Digest, Epoch, Error, Fault, FleetId, Generation, Group, Listed, Manifest};
 
 pub(crate) struct Reach<'a> {
     pub(crate) name: &'a str,
     pub(crate) group: &'a Group,
     pub(crate) settings: &'a Settings,
+    /// Which fleet asks.
+    pub(crate) fleet: Option<&'a FleetId>,
     objects: &'a Objects,
     /// Missed a deadline: it gets no second chance in this pass, so it costs one deadline and not one for each object.
     stalled: AtomicBool,
 }
 
 impl<'a> Reach<'a> {
-    pub(crate) fn new(name: &'a str, objects: &'a Objects, group: &'a Group, settings: &'a Settings) -> Self {
-        Self { name, group, settings, objects, stalled: AtomicBool::new(false) }
+    pub(crate) fn new(
+        name: &'a str,
+        objects: &'a Objects,
+        group: &'a Group,
+        settings: &'a Settings,
+        fleet: Option<&'a FleetId>,
+    ) -> Self {
+        Self { name, group, settings, fleet, objects, stalled: AtomicBool::new(false) }
     }
 
     /// A full key.

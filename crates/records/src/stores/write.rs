@@ -138,7 +138,7 @@ impl Stores {
         }
         let reaches = self.reaches(&writing.group);
         let observed = observe(&reaches, Some(writing.epoch)).await;
-        let author = Author { epoch: writing.epoch, writer: &writing.writer };
+        let author = Author { epoch: writing.epoch, writer: &writing.writer, fleet: self.fleet.as_ref() };
         if let Some(refused) = refusal(&reaches, &observed, author).await {
             let stores = self.profiles.iter().zip(&observed).map(|(profile, observed)| Told {
                 store: profile.name.clone(),
@@ -210,6 +210,8 @@ impl Stores {
                         |shelf: &Shelf| shelf.records.contains_key(id) || shelf.old_claims.contains_key(id);
                     reached.iter().any(|(_, shelf)| on(shelf))
                 };
+                let fleet =
+                    author.fleet.or(newest.as_ref().and_then(|newest| newest.fleet.as_ref())).cloned();
                 let earlier = newest.map(|newest| newest.removed).unwrap_or_default();
                 let removed = earlier.into_iter().filter(lies).chain(change.removed);
                 Manifest {
@@ -217,6 +219,7 @@ impl Stores {
                     epoch: writing.epoch,
                     generation: next(seen.unwrap_or_default(), after, clock),
                     writer: writing.writer.clone(),
+                    fleet,
                     time: writing.time,
                     removed: removed.filter(|id| !records.contains_key(id)).collect(),
                     records,

@@ -12,6 +12,7 @@ mod delete;
 mod epochs;
 mod faults;
 mod fixture;
+mod fleets;
 mod orphans;
 mod ramen;
 #[path = "../../../store/tests/it/server.rs"]
