@@ -77,9 +77,9 @@ impl Books {
 /// Work for the clerk.
 enum Job {
     Keep { stores: Vec<Store>, record: Box<Record>, verify: bool },
-    Erase { store: Store, cluster: String, epoch: i64 },
-    Orphan { store: Store, orphan: Orphan },
-    Read { stores: Vec<Store>, missing: Vec<(String, String)>, question: String },
+    Erase { store: Store, cluster: String, fleet: Option<String>, epoch: i64 },
+    Orphan { store: Store, fleet: Option<String>, orphan: Orphan },
+    Read { stores: Vec<Store>, missing: Vec<(String, String)>, fleet: Option<String>, question: String },
 }
 
 /// Hands work to the clerk.
@@ -120,16 +120,16 @@ impl Desk {
     }
 
     /// Has the records of a group removed from one store.
-    pub fn erase(&self, group: &ObjectKey, store: Store, cluster: String, epoch: i64) {
+    pub fn erase(&self, group: &ObjectKey, store: Store, cluster: String, fleet: Option<String>, epoch: i64) {
         if self.begins(group, &store, "erase") {
-            let _ = self.jobs.send((group.clone(), Job::Erase { store, cluster, epoch }));
+            let _ = self.jobs.send((group.clone(), Job::Erase { store, cluster, fleet, epoch }));
         }
     }
 
     /// Has one store say that a group was orphaned.
-    pub fn orphan(&self, group: &ObjectKey, store: Store, orphan: Orphan) {
+    pub fn orphan(&self, group: &ObjectKey, store: Store, fleet: Option<String>, orphan: Orphan) {
         if self.begins(group, &store, "orphan") {
-            let _ = self.jobs.send((group.clone(), Job::Orphan { store, orphan }));
+            let _ = self.jobs.send((group.clone(), Job::Orphan { store, fleet, orphan }));
         }
     }
 
@@ -155,6 +155,7 @@ impl Desk {
         group: &ObjectKey,
         stores: Vec<Store>,
         missing: Vec<(String, String)>,
+        fleet: Option<String>,
         question: String,
     ) {
         let begun = self.books.note(group, |page| {
@@ -163,7 +164,7 @@ impl Desk {
             begun
         });
         if begun {
-            let _ = self.jobs.send((group.clone(), Job::Read { stores, missing, question }));
+            let _ = self.jobs.send((group.clone(), Job::Read { stores, missing, fleet, question }));
         }
     }
 }
@@ -209,20 +210,22 @@ async fn work(books: &Books, ledger: &dyn Ledger, clock: &Clock, group: ObjectKe
                 books.note(&group, |page| ended(page, name, wanted.clone(), result, now));
             }
         }
-        Job::Erase { store, cluster, epoch } => {
-            let tried = tokio::time::timeout(WITHIN, ledger.erase(&store, &group, &cluster, epoch)).await;
+        Job::Erase { store, cluster, fleet, epoch } => {
+            let erase = ledger.erase(&store, &group, &cluster, fleet.as_deref(), epoch);
+            let tried = tokio::time::timeout(WITHIN, erase).await;
             let result = tried.unwrap_or_else(|_| Err(late()));
             let now = clock.now();
             books.note(&group, |page| ended(page, &store.profile.name, Goal::Erased, result, now));
         }
-        Job::Orphan { store, orphan } => {
-            let tried = tokio::time::timeout(WITHIN, ledger.orphan(&store, &group, &orphan)).await;
+        Job::Orphan { store, fleet, orphan } => {
+            let mark = ledger.orphan(&store, &group, fleet.as_deref(), &orphan);
+            let tried = tokio::time::timeout(WITHIN, mark).await;
             let result = tried.unwrap_or_else(|_| Err(late()));
             let now = clock.now();
             books.note(&group, |page| ended(page, &store.profile.name, Goal::Orphaned, result, now));
         }
-        Job::Read { stores, missing, question } => {
-            let read = tokio::time::timeout(WITHIN, ledger.read(&stores, &group)).await;
+        Job::Read { stores, missing, fleet, question } => {
+            let read = tokio::time::timeout(WITHIN, ledger.read(&stores, &group, fleet.as_deref())).await;
             let mut reading = read.unwrap_or_else(|_| Reading {
                 stores: stores
                     .iter()

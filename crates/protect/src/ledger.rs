@@ -46,6 +46,8 @@ pub struct Record {
     pub epoch: i64,
     /// The cluster that writes it.
     pub cluster: String,
+    /// The fleet that the group belongs to, where its hub has said so.
+    pub fleet: Option<String>,
     /// The volumes of the group.
     pub volumes: Vec<PersistentVolume>,
     /// The claims of the group.
@@ -67,6 +69,8 @@ pub struct Reading {
     pub orphan: Option<Orphan>,
     /// What each store said: how many groups' worth of records it has for this group, or why it could not be read.
     pub stores: BTreeMap<String, Result<Seen, String>>,
+    /// Stores that have another fleet's records of a group of this name, with what to do about it: nothing was read there.
+    pub foreign: BTreeMap<String, String>,
 }
 
 /// Says beside the records of a group that it was deleted without the order to end protection.
@@ -109,6 +113,14 @@ pub enum LedgerError {
         /// Who holds it, as far as that can be told.
         by: String,
     },
+    /// Another fleet has records of a group of this name there.
+    #[error("{why}")]
+    OtherFleet {
+        /// The other fleet.
+        fleet: String,
+        /// What to do about it.
+        why: String,
+    },
     /// The store answers, and does not have what it was given, or not whole.
     #[error("{0}")]
     Gone(String),
@@ -130,8 +142,8 @@ pub trait Ledger: Send + Sync + 'static {
         verify: bool,
     ) -> BTreeMap<String, Result<(), LedgerError>>;
 
-    /// Reads the newest complete record of a group over all stores that can be reached.
-    async fn read(&self, stores: &[Store], group: &ObjectKey) -> Reading;
+    /// Reads the newest complete record of a group, as one of this fleet, over all stores that can be reached.
+    async fn read(&self, stores: &[Store], group: &ObjectKey, fleet: Option<&str>) -> Reading;
 
     /// Removes all records of a group from one store, as the cluster that is its primary at this epoch.
     async fn erase(
@@ -139,11 +151,18 @@ pub trait Ledger: Send + Sync + 'static {
         store: &Store,
         group: &ObjectKey,
         cluster: &str,
+        fleet: Option<&str>,
         epoch: i64,
     ) -> Result<(), LedgerError>;
 
     /// Says in one store that the group was deleted without the order to end protection; its records stay.
-    async fn orphan(&self, store: &Store, group: &ObjectKey, _orphan: &Orphan) -> Result<(), LedgerError> {
+    async fn orphan(
+        &self,
+        store: &Store,
+        group: &ObjectKey,
+        _fleet: Option<&str>,
+        _orphan: &Orphan,
+    ) -> Result<(), LedgerError> {
         Err(LedgerError::Failed(format!("{} cannot be told that {group} was orphaned", store.profile.name)))
     }
 

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::PersistentVolume;
 use lifeboat_api::ramen::VolumeReplicationGroup;
 use lifeboat_engine::{Clock, ObjectKey};
 use lifeboat_records as records;
-use lifeboat_records::{ClusterId, Epoch, Error, Found, Group, RecordId};
+use lifeboat_records::{ClusterId, Epoch, Error, FleetId, Found, Group, RecordId};
 use lifeboat_store::{Bucket, Objects, Opened, Patience, S3Store, Secret, Store as Place, certificates};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,7 +49,8 @@ impl Stores {
         self.opened.get(&store.profile.name, store, open)
     }
 
-    fn of(&self, stores: &[Store]) -> records::Stores {
+    /// Stores, as a group of this fleet uses them.
+    fn of(&self, stores: &[Store], fleet: Option<&str>) -> records::Stores {
         let profiles = stores.iter().map(|store| {
             let name = store.profile.name.clone();
             match self.open(store) {
@@ -57,7 +58,8 @@ impl Stores {
                 Err(why) => records::Profile::unavailable(name, why),
             }
         });
-        records::Stores::new(profiles.collect(), self.settings)
+        let fleet = fleet.map(|fleet| FleetId(fleet.to_owned()));
+        records::Stores::new(profiles.collect(), self.settings).of_fleet(fleet)
     }
 
     /// What was recorded before: remembered, or read once.
@@ -136,6 +138,9 @@ fn failed(error: Error) -> LedgerError {
             LedgerError::Taken { epoch: number(epoch), by: held_by }
         }
         Error::Refused { epoch, .. } => LedgerError::Superseded(number(epoch)),
+        Error::OtherFleet { ref fleet, .. } => {
+            LedgerError::OtherFleet { fleet: fleet.0.clone(), why: error.to_string() }
+        }
         Error::Lost { .. } | Error::Incomplete { .. } | Error::Damaged { .. } => {
             LedgerError::Gone(error.to_string())
         }
@@ -175,7 +180,7 @@ impl Ledger for Stores {
             (Ok(group), Ok(put)) => (group, put),
             (Err(error), _) | (_, Err(error)) => return all(failed(error)),
         };
-        let opened = self.of(stores);
+        let opened = self.of(stores, record.fleet.as_deref());
         let before = self.before(&opened, &group, key).await;
         let removed = removed(&key.namespace, &before, record);
         let writing = records::Writing {
@@ -206,9 +211,9 @@ impl Ledger for Stores {
         written.stores.into_iter().map(|told| (told.store, told.outcome.map(drop).map_err(failed))).collect()
     }
 
-    async fn read(&self, stores: &[Store], key: &ObjectKey) -> Reading {
+    async fn read(&self, stores: &[Store], key: &ObjectKey, fleet: Option<&str>) -> Reading {
         let Ok(group) = Group::new(&key.namespace, &key.name) else { return Reading::default() };
-        let search = self.of(stores).newest(&group).await;
+        let search = self.of(stores, fleet).newest(&group).await;
         let incomplete = search.found == Found::Unreadable;
         let seen =
             |reached: records::Reached| match reached.manifests + reached.records + reached.kube_objects {
@@ -217,7 +222,14 @@ impl Ledger for Stores {
                 _ if matches!(search.found, Found::Deleted { .. }) => Seen::Empty,
                 _ => Seen::Something,
             };
-        let told = search.stores.iter().map(|told| {
+        let is_foreign = |told: &&records::Seen| matches!(told.answer, Err(Error::OtherFleet { .. }));
+        let foreign = search
+            .stores
+            .iter()
+            .filter(is_foreign)
+            .filter_map(|told| Some((told.store.clone(), told.answer.as_ref().err()?.to_string())));
+        let foreign = foreign.collect();
+        let told = search.stores.iter().filter(|told| !is_foreign(told)).map(|told| {
             (told.store.clone(), told.answer.clone().map(seen).map_err(|error| error.to_string()))
         });
         let stores: BTreeMap<String, Result<Seen, String>> = told.collect();
@@ -246,10 +258,17 @@ impl Ledger for Stores {
             uid: found.uid,
             volumes: found.volumes,
         });
-        Reading { newest, epoch: held, orphan, stores }
+        Reading { newest, epoch: held, orphan, stores, foreign }
     }
 
-    async fn erase(&self, store: &Store, key: &ObjectKey, cluster: &str, at: i64) -> Result<(), LedgerError> {
+    async fn erase(
+        &self,
+        store: &Store,
+        key: &ObjectKey,
+        cluster: &str,
+        fleet: Option<&str>,
+        at: i64,
+    ) -> Result<(), LedgerError> {
         let group = Group::new(&key.namespace, &key.name).map_err(failed)?;
         let deletion = records::Deletion {
             group,
@@ -257,12 +276,18 @@ impl Ledger for Stores {
             writer: ClusterId(cluster.to_owned()),
             time: self.clock.now(),
         };
-        let cleared = self.of(std::slice::from_ref(store)).delete(&deletion).await.map_err(failed)?;
+        let cleared = self.of(std::slice::from_ref(store), fleet).delete(&deletion).await.map_err(failed)?;
         self.recorded.lock().remove(key);
         cleared.into_iter().try_for_each(|one| one.outcome.map(drop).map_err(failed))
     }
 
-    async fn orphan(&self, store: &Store, key: &ObjectKey, orphan: &Orphan) -> Result<(), LedgerError> {
+    async fn orphan(
+        &self,
+        store: &Store,
+        key: &ObjectKey,
+        fleet: Option<&str>,
+        orphan: &Orphan,
+    ) -> Result<(), LedgerError> {
         let mark = records::Orphan {
             group: Group::new(&key.namespace, &key.name).map_err(failed)?,
             epoch: epoch(orphan.epoch),
@@ -271,7 +296,7 @@ impl Ledger for Stores {
             time: self.clock.now(),
             volumes: orphan.volumes.clone(),
         };
-        let told = self.of(std::slice::from_ref(store)).orphan(&mark).await;
+        let told = self.of(std::slice::from_ref(store), fleet).orphan(&mark).await;
         told.into_iter().try_for_each(|(_, outcome)| outcome.map_err(failed))
     }
 
@@ -302,6 +327,7 @@ fn recorded(epoch: i64, found: &records::Records) -> Record {
     Record {
         epoch,
         cluster: String::new(),
+        fleet: None,
         volumes: records::volumes(found).cloned().collect(),
         claims: records::claims(found).cloned().collect(),
         group: records::group(found).cloned().unwrap_or_default(),

@@ -274,7 +274,7 @@ impl Surveys {
                 Err(why) => drop(outcomes.insert(profile.name.clone(), Err(why))),
             }
         }
-        let asked = tokio::time::timeout(WITHIN, self.ledger.read(&open, &anybody())).await;
+        let asked = tokio::time::timeout(WITHIN, self.ledger.read(&open, &anybody(), None)).await;
         for store in &open {
             let name = &store.profile.name;
             let told = asked.as_ref().ok().and_then(|reading| reading.stores.get(name).cloned());

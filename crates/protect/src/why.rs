@@ -22,6 +22,8 @@ pub enum Wait {
     },
     /// A later epoch has written to a store.
     Superseded(i64),
+    /// A store has another fleet's records of a group of this name.
+    OtherFleet(String),
     /// The stores are being read.
     ReadingStores,
     /// Stores that cannot be read, any of which may have what is looked for.
@@ -80,6 +82,7 @@ impl fmt::Display for Wait {
             Self::Invalid(why)
             | Self::Unsupported(why)
             | Self::Orphaned(why)
+            | Self::OtherFleet(why)
             | Self::Configuration(why)
             | Self::BadClass(why)
             | Self::Conflict(why)
@@ -136,6 +139,7 @@ impl Why for Wait {
             | Self::EpochUnreadable(_)
             | Self::EpochRefused { .. }
             | Self::Superseded(_)
+            | Self::OtherFleet(_)
             | Self::StoresUnreachable(_)
             | Self::NothingRecorded
             | Self::Orphaned(_)
@@ -160,6 +164,7 @@ impl Wait {
             | Self::EpochUnreadable(_)
             | Self::EpochRefused { .. } => 5,
             Self::Superseded(_)
+            | Self::OtherFleet(_)
             | Self::NothingRecorded
             | Self::Orphaned(_)
             | Self::Conflict(_)

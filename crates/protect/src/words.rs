@@ -42,6 +42,8 @@ pub trait GroupWords {
     fn action(&self) -> Option<&DRAction>;
     /// The epoch that the hub gave it: nothing, a number, or a text that is none.
     fn given_epoch(&self) -> Option<Result<i64, String>>;
+    /// The fleet that it belongs to, where its hub has said so.
+    fn fleet(&self) -> Option<&str>;
     /// Whether a claim with these labels is selected.
     fn selects(&self, claim: &PersistentVolumeClaim) -> bool;
     /// Whether movers are used at all.
@@ -74,6 +76,10 @@ impl GroupWords for VolumeReplicationGroup {
     fn given_epoch(&self) -> Option<Result<i64, String>> {
         let text = self.note(annotations::EPOCH)?;
         Some(text.parse::<i64>().ok().filter(|epoch| *epoch > 0).ok_or_else(|| text.to_owned()))
+    }
+
+    fn fleet(&self) -> Option<&str> {
+        self.note(annotations::FLEET).filter(|fleet| !fleet.is_empty())
     }
 
     fn selects(&self, claim: &PersistentVolumeClaim) -> bool {

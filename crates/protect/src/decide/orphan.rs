@@ -5,6 +5,7 @@
 
 use crate::decide::plan::{Plan, Said};
 use crate::decide::{Effect, GroupDecision, epoch, restore, undo, waiting};
+use crate::ledger::{LedgerError, Tried};
 use crate::restored;
 use crate::settings::UnmarkedDeletion;
 use crate::status::Telling;
@@ -132,6 +133,7 @@ fn mark_stores(world: &World, now: Timestamp, plan: &mut Plan) {
         };
         match &state.failed {
             _ if state.busy.is_some() => waits(plan, Timestamp::MAX),
+            Some(Tried { why: LedgerError::OtherFleet { .. }, .. }) => {}
             Some(failed) if failed.tries >= TRIES => {}
             Some(failed) if failed.retry_at > now => waits(plan, failed.retry_at),
             _ => plan.effects.push(Effect::MarkOrphan { store: name, epoch: ours, volumes: volumes.clone() }),

@@ -1,12 +1,13 @@
 //! What is recorded of a group, where, and when. A record names every claim that is protected or was restored; one that leaves is taken out
 //! because it was released, never because it was not looked at.
 
+use crate::books::StoreState;
 use crate::decide::plan::{Path, Plan, Said};
 use crate::decide::{Effect, Sorted, epoch, restore, undo};
 use crate::ledger::{LedgerError, Record, Tried, digest, shape, substance};
 use crate::restored;
 use crate::why::Wait;
-use crate::words::{ClaimWords as _, Words as _, storage};
+use crate::words::{ClaimWords as _, GroupWords as _, Words as _, storage};
 use crate::world::{Claim, World};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
@@ -52,6 +53,7 @@ fn settled(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> Persiste
 pub fn record(world: &World) -> Record {
     let mut record = Record {
         epoch: epoch::primary_epoch(world).unwrap_or(0),
+        fleet: world.group.fleet().map(str::to_owned),
         group: (*world.group).clone(),
         ..Record::default()
     };
@@ -87,6 +89,8 @@ pub enum Standing {
     Failed(String),
     /// A later epoch has written there.
     Superseded(i64),
+    /// It has another fleet's records of a group of this name.
+    OtherFleet(String),
     /// It is not known in the configuration.
     Unknown(String),
 }
@@ -103,6 +107,10 @@ fn standing(world: &World, name: &str, substance: &str) -> Standing {
     }
     let state = world.stores.get(name).cloned().unwrap_or_default();
     match (&state.kept, &state.failed) {
+        // Whose it is was found out since it was last written, or the user has said since that it is ours.
+        (_, Some(failed @ Tried { why: LedgerError::OtherFleet { why, .. }, .. })) => {
+            if is_past(world, failed) { Standing::Writing } else { Standing::OtherFleet(why.clone()) }
+        }
         // What it had is gone, whatever it said before.
         (_, Some(Tried { why: LedgerError::Gone(why), .. })) => Standing::Failed(why.clone()),
         (Some((kept, _)), _) if kept == substance => Standing::Has,
@@ -110,6 +118,7 @@ fn standing(world: &World, name: &str, substance: &str) -> Standing {
         (_, Some(failed)) => match &failed.why {
             LedgerError::Superseded(epoch) => Standing::Superseded(*epoch),
             taken @ LedgerError::Taken { .. } => Standing::Failed(taken.to_string()),
+            LedgerError::OtherFleet { why, .. } => Standing::OtherFleet(why.clone()),
             // A failure with an older substance still says that the store does not work.
             LedgerError::Failed(why) | LedgerError::Gone(why) => Standing::Failed(why.clone()),
         },
@@ -120,10 +129,12 @@ fn standing(world: &World, name: &str, substance: &str) -> Standing {
 /// Whether a store refused what was written at an earlier epoch than we are primary at now: that says nothing about now.
 fn is_past(world: &World, failed: &Tried) -> bool {
     let ours = epoch::primary_epoch(world);
-    match failed.why {
-        LedgerError::Superseded(theirs) => ours >= Some(theirs),
+    match &failed.why {
+        LedgerError::Superseded(theirs) => ours >= Some(*theirs),
         // Our own epoch is not over because somebody else has it: asking again at once would ask for ever.
-        LedgerError::Taken { epoch, .. } => ours > Some(epoch),
+        LedgerError::Taken { epoch, .. } => ours > Some(*epoch),
+        // Who is of no fleet, or of theirs by now, is not refused.
+        LedgerError::OtherFleet { fleet, .. } => world.group.fleet().is_none_or(|ours| ours == fleet),
         LedgerError::Failed(_) | LedgerError::Gone(_) => false,
     }
 }
@@ -145,14 +156,18 @@ pub fn tried(world: &World, substance: &str) -> bool {
 pub fn still_names(world: &World, claim: &str, substance: &str) -> Option<Wait> {
     let how = format!("to leave it there, name the store in the annotation {}", annotations::ABANDON_STORES);
     let standings = standings(world, substance).into_iter();
-    let mut open =
-        standings.filter(|(name, standing)| *standing != Standing::Has && !is_abandoned(world, name));
+    let mut open = standings.filter(|(name, standing)| !names_none(standing) && !is_abandoned(world, name));
     open.next().map(|(name, standing)| match standing {
         Standing::Failed(why) | Standing::Unknown(why) => Wait::StoreFailed(format!(
             "PVC {claim} is let go once store {name} has no record of it: {why}; {how}"
         )),
         _ => Wait::WritingStore(format!("PVC {claim} is taken out of the record in store {name}")),
     })
+}
+
+/// Whether a store has nothing of ours but the record of now: what another fleet has there names none of our volumes.
+fn names_none(standing: &Standing) -> bool {
+    matches!(standing, Standing::Has | Standing::OtherFleet(_))
 }
 
 /// Whether the user gave up what a store has of the group.
@@ -188,7 +203,8 @@ pub fn keep(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>,
     let check = checks.min();
     let needed = check.is_some_and(|check| check <= now)
         || standings.iter().any(|(name, standing)| {
-            matches!(standing, Standing::Writing | Standing::Failed(_)) && due(world, name, now)
+            let open = matches!(standing, Standing::Writing | Standing::Failed(_) | Standing::OtherFleet(_));
+            open && due(world, name, now)
         });
     check.filter(|check| *check > now).into_iter().for_each(|check| plan.look_at(check));
     if needed && !world.stores.values().any(|state| state.busy.is_some()) {
@@ -208,16 +224,23 @@ pub fn keep(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>,
             Standing::Writing => {
                 plan.wait(Wait::WritingStore(format!("records are being written to {name}")));
             }
+            Standing::OtherFleet(why) => {
+                plan.wait(Wait::OtherFleet(why));
+                again(state, plan);
+            }
             Standing::Failed(why) => {
                 plan.wait(Wait::StoreFailed(format!("records cannot be written to {name}: {why}")));
-                // What is being tried at this moment wakes us when it is done.
-                if let Some(failed) =
-                    state.filter(|state| state.busy.is_none()).and_then(|state| state.failed.as_ref())
-                {
-                    plan.look_at(failed.retry_at);
-                }
+                again(state, plan);
             }
         }
+    }
+}
+
+/// A store that failed is tried again. What is being tried at this moment wakes us when it is done.
+fn again(state: Option<&StoreState>, plan: &mut Plan) {
+    let idle = state.filter(|state| state.busy.is_none());
+    if let Some(failed) = idle.and_then(|state| state.failed.as_ref()) {
+        plan.look_at(failed.retry_at);
     }
 }
 
@@ -244,7 +267,9 @@ pub fn said(world: &World, claim: &Claim, substance: &str) -> Said {
             Standing::Failed(why) => {
                 return Said::no(words::REASON_UPLOAD_ERROR, format!("error uploading to {name}: {why}"));
             }
-            Standing::Unknown(why) => return Said::no(words::REASON_UPLOAD_ERROR, why),
+            Standing::Unknown(why) | Standing::OtherFleet(why) => {
+                return Said::no(words::REASON_UPLOAD_ERROR, why);
+            }
             Standing::Superseded(epoch) => {
                 return Said::no(words::REASON_UPLOAD_ERROR, Wait::Superseded(epoch).to_string());
             }

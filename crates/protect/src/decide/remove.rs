@@ -5,6 +5,7 @@ use crate::decide::plan::Plan;
 use crate::decide::records::is_abandoned;
 use crate::decide::replicated::{Word, word};
 use crate::decide::{Effect, GroupDecision, demote, epoch, undo, waiting};
+use crate::ledger::{LedgerError, Tried};
 use crate::status::Telling;
 use crate::why::Wait;
 use crate::words::{GroupWords as _, OwnedWords as _, Words as _};
@@ -131,6 +132,8 @@ fn records(world: &World, now: Timestamp, plan: &mut Plan) {
             _ if state.busy.is_some() => {
                 plan.wait(Wait::WritingStore(format!("records are being removed from {name}")));
             }
+            // Nothing of ours is there.
+            Some(Tried { why: LedgerError::OtherFleet { .. }, .. }) => {}
             Some(failed) if failed.retry_at > now => {
                 plan.wait(Wait::StoreFailed(format!(
                     "records cannot be removed from {name}: {}; {how}",

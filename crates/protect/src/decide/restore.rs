@@ -154,12 +154,16 @@ pub fn judged<'a>(world: &World, reading: &'a Reading) -> Result<Option<&'a Reco
             something.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
         )));
     }
+    if !reading.foreign.is_empty() && !first {
+        let told: Vec<&str> = reading.foreign.values().map(String::as_str).collect();
+        return Err(Wait::OtherFleet(told.join("; ")));
+    }
     let unread = |(name, seen): (&String, &Result<Seen, String>)| {
         seen.as_ref().err().map(|why| format!("{name} ({why})"))
     };
     let mut unread: Vec<String> = reading.stores.iter().filter_map(unread).collect();
     unread.extend(world.store_names().iter().filter_map(|name| {
-        let asked = reading.stores.contains_key(name);
+        let asked = reading.stores.contains_key(name) || reading.foreign.contains_key(name);
         (!asked).then(|| world.config.missing(name).unwrap_or_else(|| format!("{name} (not read)")))
     }));
     if !unread.is_empty() && !first {

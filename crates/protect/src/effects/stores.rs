@@ -3,7 +3,7 @@
 use crate::decide::records::record;
 use crate::ledger::{Credentials, Orphan, Record, Store};
 use crate::view::Groups;
-use crate::words::Words as _;
+use crate::words::{GroupWords as _, Words as _};
 use crate::world::World;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
@@ -53,7 +53,7 @@ impl Groups {
     pub(super) async fn erase(&self, key: &ObjectKey, name: &str, epoch: i64) -> Result<(), EffectError> {
         let world = self.now_world(key)?;
         match self.store(&world, name).await {
-            Ok(store) => self.desk.erase(key, store, self.setup.cluster.clone(), epoch),
+            Ok(store) => self.desk.erase(key, store, self.setup.cluster.clone(), fleet(&world), epoch),
             Err(why) => self.desk.cannot(key, name, &self.own_record(&world), why, self.clock.now()),
         }
         Ok(())
@@ -71,7 +71,7 @@ impl Groups {
         match self.store(&world, name).await {
             Ok(store) => {
                 let orphan = Orphan { epoch, cluster: self.setup.cluster.clone(), uid, volumes };
-                self.desk.orphan(key, store, orphan);
+                self.desk.orphan(key, store, fleet(&world), orphan);
             }
             Err(why) => self.desk.cannot(key, name, &self.own_record(&world), why, self.clock.now()),
         }
@@ -88,9 +88,13 @@ impl Groups {
                 Err(why) => missing.push((name, why)),
             }
         }
-        self.desk.read(key, stores, missing, question);
+        self.desk.read(key, stores, missing, fleet(&world), question);
         Ok(())
     }
+}
+
+fn fleet(world: &World) -> Option<String> {
+    world.group.fleet().map(str::to_owned)
 }
 
 /// A store and the keys to it, read from its secret.

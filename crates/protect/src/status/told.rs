@@ -253,7 +253,9 @@ impl Telling<'_> {
                     let why = format!("the group cannot be recorded in {name}: {why}");
                     return Said::no(words::REASON_VRG_CAPTURE_ERROR, why);
                 }
-                Standing::Unknown(why) => return Said::no(words::REASON_VRG_CAPTURE_ERROR, why),
+                Standing::Unknown(why) | Standing::OtherFleet(why) => {
+                    return Said::no(words::REASON_VRG_CAPTURE_ERROR, why);
+                }
             }
         }
         // A process that has just begun has not looked yet; what was true for this wish stays so until it has.

@@ -64,6 +64,7 @@ impl Shelves {
         let key = (store.profile.name.clone(), group.clone());
         self.counted(format!("keep {group} in {}", key.0), |shelf| {
             reach(shelf, store)?;
+            one_fleet(shelf, &key, record.fleet.as_deref())?;
             let known = shelf.records.get(&key).map_or(0, |known| known.epoch);
             let known = known.max(shelf.tombs.get(&key).copied().unwrap_or(0));
             if known > record.epoch {
@@ -98,6 +99,18 @@ fn reach(shelf: &Shelf, store: &Store) -> Result<(), LedgerError> {
     }
 }
 
+/// What another fleet has recorded is refused, as real stores do.
+fn one_fleet(shelf: &Shelf, key: &(String, ObjectKey), fleet: Option<&str>) -> Result<(), LedgerError> {
+    let theirs = shelf.records.get(key).and_then(|record| record.fleet.clone());
+    match (fleet, theirs) {
+        (Some(fleet), Some(theirs)) if fleet != theirs => Err(LedgerError::OtherFleet {
+            why: format!("S3 profile {} holds records of VRG {} of another fleet ({theirs})", key.0, key.1),
+            fleet: theirs,
+        }),
+        _ => Ok(()),
+    }
+}
+
 #[async_trait]
 impl Ledger for Shelves {
     async fn keep(
@@ -113,7 +126,7 @@ impl Ledger for Shelves {
         }
         results
     }
-    async fn read(&self, stores: &[Store], group: &ObjectKey) -> Reading {
+    async fn read(&self, stores: &[Store], group: &ObjectKey, fleet: Option<&str>) -> Reading {
         let shelf = self.shelf.lock();
         let mut reading = Reading::default();
         for store in stores {
@@ -127,6 +140,10 @@ impl Ledger for Shelves {
                 continue;
             }
             let key = (name.clone(), group.clone());
+            if let Err(error) = one_fleet(&shelf, &key, fleet) {
+                reading.foreign.insert(name, error.to_string());
+                continue;
+            }
             let found = shelf.records.get(&key);
             reading.orphan = reading.orphan.or_else(|| shelf.orphans.get(&key).cloned());
             reading.epoch = reading.epoch.max(shelf.tombs.get(&key).copied().unwrap_or(0));
@@ -142,10 +159,18 @@ impl Ledger for Shelves {
         reading
     }
 
-    async fn erase(&self, store: &Store, group: &ObjectKey, _: &str, epoch: i64) -> Result<(), LedgerError> {
+    async fn erase(
+        &self,
+        store: &Store,
+        group: &ObjectKey,
+        _: &str,
+        fleet: Option<&str>,
+        epoch: i64,
+    ) -> Result<(), LedgerError> {
         let key = (store.profile.name.clone(), group.clone());
         self.counted(format!("erase {group} from {}", key.0), |shelf| {
             reach(shelf, store)?;
+            one_fleet(shelf, &key, fleet)?;
             shelf.records.remove(&key);
             shelf.tombs.insert(key, epoch);
             Ok(())
@@ -153,10 +178,17 @@ impl Ledger for Shelves {
         .await
     }
 
-    async fn orphan(&self, store: &Store, group: &ObjectKey, orphan: &Orphan) -> Result<(), LedgerError> {
+    async fn orphan(
+        &self,
+        store: &Store,
+        group: &ObjectKey,
+        fleet: Option<&str>,
+        orphan: &Orphan,
+    ) -> Result<(), LedgerError> {
         let key = (store.profile.name.clone(), group.clone());
         self.counted(format!("orphan {group} in {}", key.0), |shelf| {
             reach(shelf, store)?;
+            one_fleet(shelf, &key, fleet)?;
             shelf.orphans.insert(key, orphan.clone());
             Ok(())
         })

@@ -90,8 +90,8 @@ impl Ledger for Cut {
         self.stores.keep(stores, group, record, verify).await
     }
 
-    async fn read(&self, stores: &[Store], group: &ObjectKey) -> Reading {
-        let mut reading = self.stores.read(stores, group).await;
+    async fn read(&self, stores: &[Store], group: &ObjectKey, fleet: Option<&str>) -> Reading {
+        let mut reading = self.stores.read(stores, group, fleet).await;
         for name in self.off.lock().iter() {
             if let Some(said) = reading.stores.get_mut(name) {
                 *said = Err("no route to host".to_owned());
@@ -105,9 +105,10 @@ impl Ledger for Cut {
         store: &Store,
         group: &ObjectKey,
         cluster: &str,
+        fleet: Option<&str>,
         epoch: i64,
     ) -> Result<(), LedgerError> {
-        self.stores.erase(store, group, cluster, epoch).await
+        self.stores.erase(store, group, cluster, fleet, epoch).await
     }
 
     async fn groups(&self, store: &Store) -> Result<Vec<VolumeReplicationGroup>, LedgerError> {

@@ -95,6 +95,12 @@ fn a_record_goes_before_its_volume() {
         world.group = Arc::new(group);
     };
     check("unless it is given up", abandoned, down, "Unretain");
+    let theirs: fn(&str) -> StoreState = |_| StoreState {
+        kept: Some(("before".into(), String::new())),
+        failed: Some(tried(of_another())),
+        ..StoreState::default()
+    };
+    check("what another fleet has names none of our volumes", ours, theirs, "Unretain");
     let replicated: fn(&mut World) = |world| replication(world, "primary", |_| {});
     check("its replication need not wait", replicated, before, "EndReplication");
 }
@@ -102,6 +108,41 @@ fn a_record_goes_before_its_volume() {
 fn tried(why: LedgerError) -> Tried {
     let retry_at = "2030-01-01T00:01:00Z".parse().unwrap();
     Tried { why, substance: String::new(), since: now(), retry_at, tries: 1 }
+}
+
+fn of_another() -> LedgerError {
+    LedgerError::OtherFleet { fleet: "theirs".into(), why: "of another fleet".into() }
+}
+
+fn of_fleet(world: &mut World, fleet: &str) {
+    let group = Arc::make_mut(&mut world.group);
+    let notes = group.metadata.annotations.get_or_insert_default();
+    notes.insert(annotations::FLEET.into(), fleet.into());
+}
+
+fn ours(world: &mut World) {
+    of_fleet(world, "ours");
+}
+
+#[test]
+fn a_store_with_another_fleets_records_is_told_and_tried_with_pauses() {
+    let mut world = world(|group| group["status"] = json!({ "epoch": 3, "primaryEpoch": 3 }));
+    of_fleet(&mut world, "ours");
+    let wanted = substance(&record(&world));
+    assert_eq!(record(&world).fleet.as_deref(), Some("ours"));
+    // Also where it had our record before: whoever came to an emptied bucket first has it.
+    let kept_before = Some((wanted.clone(), String::new()));
+    let state = StoreState { kept: kept_before, failed: Some(tried(of_another())), ..StoreState::default() };
+    world.stores.insert("east".into(), state);
+    let foreign = [("east".to_owned(), Standing::OtherFleet("of another fleet".into()))];
+    assert_eq!(standings(&world, &wanted), foreign);
+    assert!(lifeboat_protect::decide::records::tried(&world, &wanted), "nothing else waits for it");
+    assert_eq!(kept(&world, now()), "OtherFleet");
+    assert_eq!(kept(&world, "2030-01-01T00:01:00Z".parse().unwrap()), "Keep", "after a pause");
+    // The user says that the records are this application's.
+    of_fleet(&mut world, "theirs");
+    assert_eq!(kept(&world, now()), "Keep");
+    assert_eq!(standings(&world, &wanted), [("east".to_owned(), Standing::Writing)]);
 }
 
 fn kept(world: &World, at: Timestamp) -> String {

@@ -12,11 +12,24 @@ fn check(
     seen: &[(&str, Result<Seen, &str>)],
     expected: &str,
 ) {
+    check_beside(rule, change, newest, seen, &[], expected);
+}
+
+/// With stores that have another fleet's records.
+fn check_beside(
+    rule: &str,
+    change: fn(&mut Value),
+    newest: bool,
+    seen: &[(&str, Result<Seen, &str>)],
+    foreign: &[&str],
+    expected: &str,
+) {
     let reading = Reading {
         newest: newest.then(Record::default),
         epoch: 0,
         orphan: None,
         stores: seen.iter().map(|(name, seen)| ((*name).to_owned(), seen.map_err(str::to_owned))).collect(),
+        foreign: foreign.iter().map(|name| ((*name).to_owned(), "of another fleet".to_owned())).collect(),
     };
     let told = match judged(&world(change), &reading) {
         Ok(Some(_)) => "record".to_owned(),
@@ -49,4 +62,8 @@ fn d1_empty_is_not_success() {
     check("the hub says that it is the first", first, false, &[("east", down)], "nothing");
     check("something that is not whole", first, false, &[("east", half)], "CannotRestore");
     check("a record beside a dead store", failover, true, &[("east", half), ("west", down)], "record");
+    check_beside("another fleet's records", plain, false, &[("west", empty)], &["east"], "OtherFleet");
+    check_beside("after a failover too", failover, false, &[("west", empty)], &["east"], "OtherFleet");
+    check_beside("a record of ours beside them", failover, true, &[("west", half)], &["east"], "record");
+    check_beside("the hub says that it is the first", first, false, &[("west", empty)], &["east"], "nothing");
 }

@@ -268,6 +268,13 @@ fn what_a_group_made_goes_with_it() {
         group["metadata"]["annotations"]["ramendr.openshift.io/abandon-stores"] = json!("*");
     };
     removed("D17: until it is given up", give_up, failed, "Release");
+    let foreign = |world: &mut World| {
+        failed(world);
+        let state = world.stores.get_mut("east").unwrap();
+        let why = LedgerError::OtherFleet { fleet: "theirs".into(), why: "of another fleet".into() };
+        state.failed.as_mut().unwrap().why = why;
+    };
+    removed("what another fleet has there is not ours to remove", plain, foreign, "Release");
     let nonsense = |group: &mut Value| {
         group["spec"]["replicationState"] = json!("maybe");
         group["spec"]["async"] = json!(null);

@@ -2,6 +2,7 @@
 
 mod blind;
 mod copied;
+mod fleets;
 mod lacking;
 mod many;
 mod metro;
