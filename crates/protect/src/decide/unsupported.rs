@@ -7,6 +7,9 @@ use crate::words::{GroupWords as _, Words as _};
 use crate::world::World;
 use lifeboat_api::annotations;
 
+/// Longest value of a label.
+const LONGEST_LABEL: usize = 63;
+
 /// Why nothing is done at all.
 pub fn refused(world: &World) -> Option<Wait> {
     let (group, spec) = (&world.group, &world.group.spec);
@@ -14,6 +17,13 @@ pub fn refused(world: &World) -> Option<Wait> {
         return Some(Wait::Invalid(format!(
             "invalid or unknown replication state detected (deleted false, desired replicationState {})",
             spec.replication_state.as_str()
+        )));
+    }
+    // Everything that belongs to the group says so in a label, and peers look for it there.
+    if group.name().len() > LONGEST_LABEL {
+        return Some(Wait::Unsupported(format!(
+            "the name of the group has {} characters, and labels that name it hold {LONGEST_LABEL} at most: give the DRPlacementControl a shorter name",
+            group.name().len()
         )));
     }
     if spec.async_.is_none() && spec.sync.is_none() {

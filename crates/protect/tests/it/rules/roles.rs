@@ -171,8 +171,12 @@ fn what_does_not_hold_together_is_refused_and_nothing_is_done() {
     check(|_| {}, None);
     check(|g| g["spec"]["replicationState"] = json!("maybe"), Some("FailedValidation"));
     check(|g| g["spec"]["async"] = json!(null), Some("FailedValidation"));
+    check(|g| drop(g.as_object_mut().unwrap().remove("spec")), Some("FailedValidation"));
     check(|g| g["spec"]["dryRun"] = json!(true), Some("Unsupported"));
     check(|g| g["spec"]["protectedNamespaces"] = json!(["other"]), Some("Unsupported"));
+    // The name is the value of a label on all that belongs to the group.
+    check(|g| g["metadata"]["name"] = json!("n".repeat(63)), None);
+    check(|g| g["metadata"]["name"] = json!("n".repeat(64)), Some("Unsupported"));
     check(
         |g| {
             g["spec"]["pvcSelector"] = json!({});
