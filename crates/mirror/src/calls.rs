@@ -1,6 +1,7 @@
 //! Calls the mirrors of the peer cluster: with the key and the addresses that the replication class names, read when they are used and kept
 //! by nobody.
 
+use crate::copies::FUZZY;
 use crate::failure::{Failure, Kind};
 use crate::talk::{self, Answer, Ask, Offer, Request, Role, Shared, State};
 use k8s_openapi::api::core::v1::Secret;
@@ -165,10 +166,12 @@ impl Line {
             let why = format!("the peer has the volume as {volume} now");
             return Err(Failure::new(Kind::Renamed(volume), why));
         }
+        let fuzzy = parcel.image.fuzzy;
         let mut job =
             Job::new(volume, parcel.image.epoch, parcel.image.generation, parcel.image.cut, parcel.index);
         // What a user deletes is to be deleted over there too; whether the source was mounted is no question for a mirror of whole volumes.
         job.may_be_empty = true;
+        job.fuzzy = fuzzy.then(|| FUZZY.to_owned());
         job.limits = Limits { bytes_per_second: parcel.bytes_per_second, within: None, timing: self.timing };
         let progress = watch::Sender::new(Sending::default());
         let sent = send(parcel.content, peer, &key.stream, job, progress).await?;

@@ -16,6 +16,7 @@ use lifeboat_node::{Disks, Look};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use lifeboat_replicate::place::{EPOCH_TAG, epoch_of, tags};
+pub use lifeboat_replicate::source::world::{FUZZY, FUZZY_TAG};
 
 const GENERATION_TAG: &str = "lifeboat.generation";
 const CUT_TAG: &str = "lifeboat.cut";
@@ -78,6 +79,8 @@ pub struct Image {
     pub cut: Timestamp,
     /// The epoch it was written at.
     pub epoch: u64,
+    /// Whether files were copied while they may have been written.
+    pub fuzzy: bool,
 }
 
 impl Image {
@@ -86,18 +89,23 @@ impl Image {
     pub fn of(volume: &Volume) -> Option<Self> {
         let said = tags(volume);
         let (generation, cut) = (said.get(GENERATION_TAG)?, said.get(CUT_TAG)?.parse().ok()?);
-        Some(Self { generation: (*generation).to_owned(), cut, epoch: epoch_of(volume) })
+        Some(Self {
+            generation: (*generation).to_owned(),
+            cut,
+            epoch: epoch_of(volume),
+            fuzzy: volume.tags.contains(FUZZY_TAG),
+        })
     }
 
     /// The tags that say all this.
     #[must_use]
     pub fn tags(&self) -> BTreeSet<String> {
-        [
+        let said = [
             format!("{GENERATION_TAG}={}", self.generation),
             format!("{CUT_TAG}={}", self.cut),
             format!("{EPOCH_TAG}={}", self.epoch),
-        ]
-        .into()
+        ];
+        said.into_iter().chain(self.fuzzy.then(|| FUZZY_TAG.to_owned())).collect()
     }
 }
 
@@ -216,14 +224,15 @@ impl Copies {
 
 /// A replica whose tags were lost is still a complete copy, of a generation that nobody knows.
 fn nameless() -> Image {
-    Image { generation: "unnamed".to_owned(), cut: Timestamp::UNIX_EPOCH, epoch: 0 }
+    Image { generation: "unnamed".to_owned(), cut: Timestamp::UNIX_EPOCH, epoch: 0, fuzzy: false }
 }
 
 /// Tags that say which state of a volume it is, and those of one that is being filled: gone as soon as somebody writes to it.
 #[must_use]
 pub fn passing_tags(volume: &Volume) -> BTreeSet<String> {
     let ours = [GENERATION_TAG, CUT_TAG, EPOCH_TAG, BASE_TAG, INCARNATION_TAG, FINAL_TAG];
-    let is_ours = |tag: &&String| tag.split_once('=').is_some_and(|(key, _)| ours.contains(&key));
+    let is_ours =
+        |tag: &&String| *tag == FUZZY_TAG || tag.split_once('=').is_some_and(|(key, _)| ours.contains(&key));
     volume.tags.iter().filter(is_ours).cloned().collect()
 }
 

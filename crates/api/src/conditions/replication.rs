@@ -12,6 +12,8 @@ pub const TYPE_VALIDATED: &str = "Validated";
 pub const TYPE_REPLICATING: &str = "Replicating";
 /// Whether the storage has told the volume's id at the peer.
 pub const TYPE_DESTINATION_INFO_AVAILABLE: &str = "DestinationInfoAvailable";
+/// Whether the newest complete copy shows one moment; there only where it may not. Ours, not known to peers.
+pub const TYPE_CONSISTENT: &str = "Consistent";
 
 /// Completed: primary.
 pub const REASON_PROMOTED: &str = "Promoted";
@@ -21,6 +23,8 @@ pub const REASON_DEMOTED: &str = "Demoted";
 pub const REASON_FAILED_TO_PROMOTE: &str = "FailedToPromote";
 /// Completed: it could not be made secondary.
 pub const REASON_FAILED_TO_DEMOTE: &str = "FailedToDemote";
+/// Consistent: files were copied while they may have been written.
+pub const REASON_WRITTEN_MEANWHILE: &str = "WrittenMeanwhile";
 /// Degraded: the two sides agree.
 pub const REASON_HEALTHY: &str = "Healthy";
 /// Degraded: they differ.

@@ -183,7 +183,8 @@ pub fn arrived(memory: &Memory, copies: &Copies) -> Option<Effect> {
         return Some(if copies.replica.is_some() { Effect::MakeWay } else { Effect::Publish });
     }
     if let Some(done) = memory.completed.as_ref().filter(|done| done.incarnation == filling.incarnation) {
-        let image = Image { generation: done.generation.clone(), cut: done.cut, epoch: done.epoch };
+        let generation = done.generation.clone();
+        let image = Image { generation, cut: done.cut, epoch: done.epoch, fuzzy: done.fuzzy.is_some() };
         return Some(Effect::Seal(image));
     }
     if memory.probed.as_ref() != Some(&filling.incarnation) {

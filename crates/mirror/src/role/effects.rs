@@ -1,7 +1,7 @@
 //! Act: calls the peer, cuts and sends, and gives volumes their roles.
 
 use crate::calls::{Line, Parcel};
-use crate::copies::{EPOCH_TAG, Image, Kind, epoch_of, last_tag, passing_tags};
+use crate::copies::{EPOCH_TAG, FUZZY_TAG, Image, Kind, epoch_of, last_tag, passing_tags};
 use crate::ground::{Ground, real};
 use crate::kinds::claim_key;
 use crate::role::decide::{Effect, RoleDecision, decide};
@@ -18,7 +18,7 @@ use lifeboat_api::finalizers;
 use lifeboat_api::replication::{VolumeReplication, VolumeReplicationStatus};
 use lifeboat_api::topolvm::LogicalVolume;
 use lifeboat_engine::{Class, Controller, EffectError, ObjectKey, Trouble};
-use lifeboat_lvm::{Access, AccessMode, Snapshot};
+use lifeboat_lvm::{Access, AccessMode, Consistency, Snapshot};
 use lifeboat_node::provision::words::{csi_of, device_class, reference};
 use lifeboat_stream::{Source, Trust};
 use serde_json::json;
@@ -146,7 +146,9 @@ impl Roles {
         let (class, uid) = (device_class(volume), volume.uid());
         // Before the snapshot begins: what was written until now is in it.
         let cut = ground.clock.now();
-        let image = Image { generation: format!("{uid}-{}", cut.as_nanosecond()), cut, epoch };
+        // Directories may be written while they are copied. Until it is known that this one was not, it counts as if it was.
+        let fuzzy = matches!(live.access, Access::Directory(_));
+        let image = Image { generation: format!("{uid}-{}", cut.as_nanosecond()), cut, epoch, fuzzy };
         let mut tags = image.tags();
         tags.extend(last.then(last_tag));
         let wanted = Snapshot {
@@ -159,7 +161,13 @@ impl Roles {
             short_lived: Some((live.size / 100 * SHORT_LIVED_PERCENT).max(SHORT_LIVED_LEAST)),
         };
         let work = ground.disks.lvm().snapshot(wanted);
-        ground.disks.change(class, "taking a snapshot of the volume", work).await.map(drop)
+        let taken = ground.disks.change(class, "taking a snapshot of the volume", work).await?;
+        if fuzzy && taken.consistency == Consistency::Crash {
+            let (none, tag) = (BTreeSet::new(), BTreeSet::from([FUZZY_TAG.to_owned()]));
+            let work = ground.disks.lvm().retag(class, &taken.volume.name, &none, &tag);
+            ground.disks.change(class, "noting that the snapshot shows one moment", work).await?;
+        }
+        Ok(())
     }
 
     /// Writes annotations of the LogicalVolume, and its finalizer with them.
@@ -184,7 +192,7 @@ impl Roles {
         let live = self.ground.seen(volume)?.live.ok_or_else(|| stale("the volume is not live any more"))?;
         let cut = self.ground.clock.now();
         let generation = format!("diverged-{}-{}", volume.uid(), cut.as_nanosecond());
-        let image = Image { generation, cut, epoch: epoch_of(&live) };
+        let image = Image { generation, cut, epoch: epoch_of(&live), fuzzy: false };
         self.ground.retag(volume, Kind::Live, image.tags(), passing_tags(&live)).await?;
         self.ground.rename(volume, Kind::Live, Kind::Diverged).await
     }

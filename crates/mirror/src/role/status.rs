@@ -1,6 +1,6 @@
 //! What people are told about a VolumeReplication, in the conditions and words of csi-addons.
 
-use crate::copies::Image;
+use crate::copies::{FUZZY, Image};
 use crate::role::why::RoleWhy;
 use crate::role::world::World;
 use crate::words::{Words as _, is_secondary};
@@ -49,6 +49,14 @@ impl Telling {
         self.status.state = Some(state);
         self.status.message = Some(message.to_owned());
         self
+    }
+
+    /// Tells of the newest complete copy whether it may show different moments.
+    fn newest(self, image: Option<&Image>) -> Self {
+        match image.is_some_and(|image| image.fuzzy) {
+            true => self.say(words::TYPE_CONSISTENT, false, words::REASON_WRITTEN_MEANWHILE, FUZZY),
+            false => self.without(&[words::TYPE_CONSISTENT]),
+        }
     }
 
     fn validated(self) -> Self {
@@ -152,7 +160,7 @@ pub fn sent(
     ended: Timestamp,
     now: Timestamp,
 ) -> VolumeReplicationStatus {
-    let mut status = promoted(world, &Flow::Moving, now).status;
+    let mut status = promoted(world, &Flow::Moving, now).newest(Some(image)).status;
     let took = Duration::try_from(ended.duration_since(image.cut)).unwrap_or_default();
     status.last_start_time = Some(Time(whole_seconds(image.cut)));
     status.last_completion_time = Some(Time(whole_seconds(ended)));
@@ -169,6 +177,7 @@ pub fn secondary(world: &World, whole: Option<&Image>, now: Timestamp) -> Volume
         .state(State::Secondary, "volume is marked secondary")
         .validated()
         .without(&[words::TYPE_REPLICATING, words::TYPE_DESTINATION_INFO_AVAILABLE])
+        .newest(whole)
         .say(words::TYPE_COMPLETED, true, words::REASON_DEMOTED, "volume is demoted to secondary");
     let mut told = match whole {
         Some(_) => told.say(words::TYPE_DEGRADED, false, words::REASON_HEALTHY, "volume is healthy").say(

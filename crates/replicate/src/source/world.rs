@@ -66,6 +66,9 @@ const LINEAGE_TAG: &str = "lifeboat.lineage";
 /// On a snapshot: files were copied while they may have been written, or nobody knows yet whether they were.
 pub const FUZZY_TAG: &str = "lifeboat.fuzzy";
 
+/// What such a copy may be, and what helps.
+pub const FUZZY: &str = "files were copied while they may have been written: the copy may hold writes of different moments; use a thin device class, or run the application's pods through Lifeboat";
+
 /// How the snapshots of senders begin.
 pub const CUT_PREFIX: &str = "send-";
 
@@ -97,8 +100,7 @@ impl Cut {
     /// Why its content may show different moments, where it may.
     #[must_use]
     pub fn why_fuzzy(&self) -> Option<String> {
-        let why = "files were copied while they may have been written: the copy may hold writes of different moments; use a thin device class, or run the application's pods through Lifeboat";
-        self.fuzzy.then(|| why.to_owned())
+        self.fuzzy.then(|| FUZZY.to_owned())
     }
 
     /// The tags that say the rest.

@@ -27,7 +27,7 @@ pub fn ago(seconds: i64) -> Timestamp {
 }
 
 pub fn image(epoch: u64, seconds_ago: i64) -> Image {
-    Image { generation: format!("g{seconds_ago}"), cut: ago(seconds_ago), epoch }
+    Image { generation: format!("g{seconds_ago}"), cut: ago(seconds_ago), epoch, fuzzy: false }
 }
 
 fn volume(kind: Kind, tags: BTreeSet<String>) -> Volume {

@@ -58,6 +58,13 @@ fn what_has_arrived_takes_its_place() {
     check("what an earlier process left is probed", world(filling(), Memory::default()), |_| {}, "Probe");
     let arrived = || Memory { completed: completed("i", &image(1, 5)), ..probed() };
     check("whole: sealed", world(filling(), arrived()), |_| {}, "Seal(Image { generation: \"g5\"");
+    let written = || {
+        let mut memory = arrived();
+        memory.completed.as_mut().unwrap().fuzzy = Some("files were written".into());
+        memory
+    };
+    let sealed_so = "Seal(Image { generation: \"g5\", cut: 1970-01-12T13:46:35Z, epoch: 1, fuzzy: true";
+    check("copied while it was written", world(filling(), written()), |_| {}, sealed_so);
     let other = || Memory { completed: completed("other", &image(1, 5)), offer: None, ..probed() };
     check("a word about another copy means nothing", world(filling(), other()), |_| {}, "wait Primary");
     let sealed = || whole().image(Kind::Filling, &image(1, 5));

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use lifeboat_api::replication::{ReplicationState, VolumeReplication, VolumeReplicationClass};
 use lifeboat_engine::{Next, variant};
 use lifeboat_mirror::calls::Word;
-use lifeboat_mirror::copies::Seen;
+use lifeboat_mirror::copies::{FUZZY_TAG, Seen, passing_tags};
 use lifeboat_mirror::failure::{Failure, Kind as Failed};
 use lifeboat_mirror::role::decide::decide;
 use lifeboat_mirror::role::world::{Here, Place, World};
@@ -188,6 +188,40 @@ fn the_time_of_a_copy_is_that_of_its_cut() {
 }
 
 #[test]
+fn a_copy_of_files_that_were_written_meanwhile_is_told_on_both_sides() {
+    let fuzzy = Image { fuzzy: true, ..image(1, 5) };
+    let said = |world: &World| {
+        let status = decide(world, now()).status.unwrap();
+        let found = status.conditions.into_iter().find(|it| it.type_ == "Consistent");
+        found.map(|it| format!("{} {}", it.status, it.reason))
+    };
+    let told = Some("False WrittenMeanwhile".to_owned());
+    let sent = |image: &Image| {
+        let mut w = world(Primary, primary(), Disk::default().live(1).image(Kind::Cut, image));
+        w.job = called("send/g5", Some(Ok(Word::Sent(Sent::default()))));
+        w
+    };
+    assert_eq!(said(&sent(&fuzzy)), told);
+    assert_eq!(said(&sent(&image(1, 5))), None);
+    // It is told until the next copy is complete, and that one's word counts.
+    let status = decide(&sent(&fuzzy), now()).status;
+    let mut next = live();
+    edit(&mut next, |one| one.status.clone_from(&status));
+    assert_eq!(said(&next), told);
+    let mut next = sent(&image(1, 5));
+    edit(&mut next, |one| one.status = status);
+    assert_eq!(said(&next), None);
+    let there = |image: &Image| world(Secondary, secondary(), Disk::default().image(Kind::Replica, image));
+    assert_eq!(said(&there(&fuzzy)), told);
+    assert_eq!(said(&there(&image(1, 5))), None);
+    // The word is kept with the copy, and goes when somebody writes to it.
+    let copies = Disk::default().live(1).image(Kind::Cut, &fuzzy).copies();
+    let cut = copies.cut.unwrap();
+    assert!(cut.image.fuzzy);
+    assert!(passing_tags(&cut.volume).contains(FUZZY_TAG));
+}
+
+#[test]
 fn epochs_never_go_back() {
     let group = |epochs| move |w: &mut World| w.epochs = Some(epochs);
     check("raised with the group's", live(), group((4, Some(4))), "Stamp { epoch: 4 }");
@@ -291,7 +325,7 @@ fn only_what_is_complete_becomes_primary() {
         "what arrived last counts",
         with(replica().filling("i")),
         arrived,
-        "Seal(Image { generation: \"g5\", cut: 1970-01-12T13:46:35Z, epoch: 1 })",
+        "Seal(Image { generation: \"g5\", cut: 1970-01-12T13:46:35Z, epoch: 1, fuzzy: false })",
     );
     let sealed = replica().image(Kind::Filling, &image(1, 5));
     check("it takes the place of the one before", with(sealed), go, "MakeWay");
@@ -353,7 +387,7 @@ fn a_primary_becomes_secondary_with_everything_at_the_peer() {
         "only then a replica",
         last(),
         sent,
-        "Retire(Image { generation: \"g5\", cut: 1970-01-12T13:46:35Z, epoch: 1 })",
+        "Retire(Image { generation: \"g5\", cut: 1970-01-12T13:46:35Z, epoch: 1, fuzzy: false })",
     );
     let broken = |w: &mut World| w.job = called("send/g5", failed(Failed::Link));
     check("not before", last(), broken, &waits("Peer", "Unknown"));
