@@ -1,5 +1,7 @@
 //! `csiaddons.openshift.io/v1alpha1`: cutting a cluster's nodes off from storage.
 
+#![allow(dead_code, reason = "the copies of specs by which validation rules are derived are never written")]
+
 use crate::schema;
 use crate::wire::{or_default, spec_or_default, wire_enum};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

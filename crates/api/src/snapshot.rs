@@ -1,5 +1,7 @@
 //! `snapshot.storage.k8s.io/v1`: CSI snapshots.
 
+#![allow(dead_code, reason = "the copies of specs by which validation rules are derived are never written")]
+
 use crate::schema;
 use crate::wire::{or_default, spec_or_default, wire_enum};
 use k8s_openapi::api::core::v1::ObjectReference;

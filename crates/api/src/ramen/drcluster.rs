@@ -1,5 +1,7 @@
 //! DRCluster: a managed cluster that takes part in disaster recovery.
 
+#![allow(dead_code, reason = "the copies of specs by which validation rules are derived are never written")]
+
 use super::MModeState;
 use crate::schema;
 use crate::wire::{or_default, spec_or_default, wire_enum};

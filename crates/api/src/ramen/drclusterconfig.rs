@@ -1,5 +1,7 @@
 //! DRClusterConfig: what a managed cluster tells the hub about its storage and networks.
 
+#![allow(dead_code, reason = "the copies of specs by which validation rules are derived are never written")]
+
 use crate::schema;
 use crate::wire::{or_default, spec_or_default};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

@@ -1,5 +1,7 @@
 //! DRPlacementControl: the one object through which a user protects and moves an application.
 
+#![allow(dead_code, reason = "the copies of specs by which validation rules are derived are never written")]
+
 use super::{Blocker, DRAction, KubeObjectProtection, PvcGroup, ResourceStaticIps, VolSyncSpec};
 use crate::schema;
 use crate::wire::{Duration, is_false, or_default, spec_or_default, wire_enum};

@@ -1,5 +1,7 @@
 //! DRPolicy: two clusters and how data flows between them.
 
+#![allow(dead_code, reason = "the copies of specs by which validation rules are derived are never written")]
+
 use crate::schema;
 use crate::wire::{is_false, or_default, spec_or_default};
 use k8s_openapi::api::core::v1::LocalObjectReference;

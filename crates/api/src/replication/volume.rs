@@ -1,5 +1,7 @@
 //! VolumeReplication and its class: one volume's replication.
 
+#![allow(dead_code, reason = "the copies of specs by which validation rules are derived are never written")]
+
 use super::{ReplicationState, State};
 use crate::schema;
 use crate::wire::{Duration, or_default, spec_or_default};
