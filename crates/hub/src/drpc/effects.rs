@@ -90,7 +90,8 @@ impl Drpcs {
         let world = self.known(key)?;
         let mut profiles = group::profiles(&world);
         profiles.retain(|name| name != lifeboat_api::ramen::NO_S3);
-        let reading = self.ledger.read(&profiles, &world.group_key()).await;
+        let fleet = world.fleet_of_groups();
+        let reading = self.ledger.read(&profiles, &world.group_key(), fleet.as_deref()).await;
         self.readings.lock().insert(key.clone(), (reading, self.watched.clock.now()));
         Ok(())
     }

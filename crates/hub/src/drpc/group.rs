@@ -190,7 +190,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The fleet that the application's groups were given first: a hub that lost its key must find their records again.
+    /// The fleet that the user named, or that the application's groups were given first: a hub that lost its key must find their records again.
     fn fleet(&self, site: &Site) -> Option<String> {
         let others = [Some(site), self.world.site(&self.commission.holder), self.world.peer_of(&site.name)];
         let groups = others
@@ -198,7 +198,8 @@ impl<'a> Builder<'a> {
             .flatten()
             .flat_map(|site| [site.seen.found().map(AsRef::as_ref), site.intent.as_ref()]);
         let known = groups.flatten().find_map(|group| group.note(annotations::FLEET)).map(str::to_owned);
-        known.or_else(|| self.world.fleet.clone())
+        let named = self.world.drpc.note(annotations::FLEET).map(str::to_owned);
+        named.or(known).or_else(|| self.world.fleet.clone())
     }
 
     /// How data flows. Classes are added as claims use them and never taken away; a secondary has what its primary has.

@@ -11,7 +11,7 @@ use lifeboat_api::annotations;
 use lifeboat_api::ramen::{DRAction, VolumeReplicationGroup};
 use lifeboat_engine::ObjectKey;
 use lifeboat_records as records;
-use lifeboat_records::{Found, Group};
+use lifeboat_records::{FleetId, Found, Group};
 use lifeboat_store::{Objects, Opened, S3Store, Store, certificates};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ impl Books {
     pub fn is_wanting(&self, now: Timestamp) -> bool {
         match &self.reading {
             None => true,
-            Some(reading) => !reading.unread.is_empty() && self.again().is_some_and(|again| again <= now),
+            Some(reading) => !reading.is_whole() && self.again().is_some_and(|again| again <= now),
         }
     }
 
@@ -55,6 +55,15 @@ pub struct Reading {
     pub primary: Option<Recorded>,
     /// Stores that could not be read, and why.
     pub unread: BTreeMap<String, String>,
+    /// Stores that have another fleet's records of a group of this name, with what to do about it: nothing was taken from there.
+    pub foreign: BTreeMap<String, String>,
+}
+
+impl Reading {
+    /// Whether every store has said what it has of the application.
+    pub fn is_whole(&self) -> bool {
+        self.unread.is_empty() && self.foreign.is_empty()
+    }
 }
 
 /// A group that was recorded as primary.
@@ -69,8 +78,8 @@ pub struct Recorded {
 /// Object stores, as the hub asks them.
 #[async_trait]
 pub trait Ledger: Send + Sync + 'static {
-    /// What the stores of these profiles hold about a group.
-    async fn read(&self, profiles: &[String], group: &ObjectKey) -> Reading;
+    /// What the stores of these profiles hold about a group of this fleet.
+    async fn read(&self, profiles: &[String], group: &ObjectKey, fleet: Option<&str>) -> Reading;
 }
 
 /// The stores of the hub's configuration.
@@ -128,7 +137,7 @@ fn bucket(profile: &Profile, secret: &Secret) -> Result<S3Store, String> {
 
 #[async_trait]
 impl Ledger for Shelves {
-    async fn read(&self, profiles: &[String], key: &ObjectKey) -> Reading {
+    async fn read(&self, profiles: &[String], key: &ObjectKey, fleet: Option<&str>) -> Reading {
         let Ok(group) = Group::new(&key.namespace, &key.name) else { return Reading::default() };
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.namespace);
         let config = match maps.get_opt(CONFIG_MAP).await {
@@ -142,11 +151,19 @@ impl Ledger for Shelves {
                 Err(why) => records::Profile::unavailable(name, why),
             });
         }
-        let search = records::Stores::new(opened, records::Settings::default()).newest(&group).await;
-        let unread = search.stores.iter().filter_map(|seen| {
-            let error = seen.answer.as_ref().err()?;
-            Some((seen.store.clone(), error.to_string()))
-        });
+        let fleet = fleet.map(|fleet| FleetId(fleet.to_owned()));
+        let stores = records::Stores::new(opened, records::Settings::default()).of_fleet(fleet);
+        let search = stores.newest(&group).await;
+        let (mut unread, mut foreign) = (BTreeMap::new(), BTreeMap::new());
+        for seen in &search.stores {
+            match &seen.answer {
+                Ok(_) => {}
+                Err(error @ records::Error::OtherFleet { .. }) => {
+                    foreign.insert(seen.store.clone(), error.to_string());
+                }
+                Err(error) => drop(unread.insert(seen.store.clone(), error.to_string())),
+            }
+        }
         let primary = match &search.found {
             Found::Manifest { records, .. } | Found::Ramen { records, .. } => {
                 records::group(records).map(recorded)
@@ -154,7 +171,7 @@ impl Ledger for Shelves {
             Found::Deleted { .. } | Found::Empty | Found::Unreadable => None,
         };
         let held = search.held.as_ref().map_or(0, |held| held.epoch.0);
-        Reading { epoch: i64::try_from(held).unwrap_or(i64::MAX), unread: unread.collect(), primary }
+        Reading { epoch: i64::try_from(held).unwrap_or(i64::MAX), unread, foreign, primary }
     }
 }
 

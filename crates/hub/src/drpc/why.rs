@@ -35,6 +35,8 @@ pub enum Wait {
     EndingProtection(String),
     /// A store could not be read, so that it is not known whether the application was deployed before.
     StoresUnread(String),
+    /// A store has another fleet's records of a group of this name.
+    OtherFleet(String),
     /// A relocation could not go on and was called off.
     CalledOff(String),
     /// The agent of a cluster refuses a work.
@@ -94,6 +96,7 @@ impl fmt::Display for Wait {
             | Self::Orphaned(why)
             | Self::EndingProtection(why)
             | Self::StoresUnread(why)
+            | Self::OtherFleet(why)
             | Self::CalledOff(why)
             | Self::WorkRefused(why)
             | Self::WorkGoing(why)

@@ -300,6 +300,14 @@ impl World {
         self.chosen().iter().any(|chosen| !chosen.retained)
     }
 
+    /// The fleet of the application: the one that the user named, or that its groups were given first, or ours.
+    pub fn fleet_of_groups(&self) -> Option<String> {
+        let groups =
+            self.sites.values().flat_map(|site| [site.seen.found().map(AsRef::as_ref), site.intent.as_ref()]);
+        let known = groups.flatten().find_map(|group| group.note(annotations::FLEET)).map(str::to_owned);
+        self.drpc.note(annotations::FLEET).map(str::to_owned).or(known).or_else(|| self.fleet.clone())
+    }
+
     /// The highest epoch that anything we know of carries.
     pub fn highest_epoch(&self) -> i64 {
         let on_record = epoch_on(&*self.drpc);

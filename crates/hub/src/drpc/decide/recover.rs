@@ -187,11 +187,21 @@ fn without_groups(
     }
 }
 
-/// Why it cannot be told that an application is new: a store could not be read, and nobody says that it hides nothing.
+/// Why it cannot be told that an application is new: a store could not be read, or has another fleet's records of its name, and nobody says that it hides
+/// nothing.
 pub fn unread(world: &World) -> Option<Wait> {
-    let reading = world.books.reading.as_ref().filter(|reading| !reading.unread.is_empty())?;
+    let reading = world.books.reading.as_ref().filter(|reading| !reading.is_whole())?;
     if world.drpc.note(annotations::FIRST_DEPLOYMENT) == Some("true") {
         return None;
+    }
+    if !reading.foreign.is_empty() {
+        let told: Vec<&str> = reading.foreign.values().map(String::as_str).collect();
+        return Some(Wait::OtherFleet(format!(
+            "{}. If the application {} is new, and shall not be recorded there, put the annotation {}=true on its DRPlacementControl.",
+            told.join("; "),
+            world.drpc.name(),
+            annotations::FIRST_DEPLOYMENT
+        )));
     }
     let told: Vec<String> = reading.unread.iter().map(|(name, why)| format!("{name} ({why})")).collect();
     Some(Wait::StoresUnread(format!(

@@ -29,7 +29,7 @@ pub struct Stores {
 
 #[async_trait]
 impl Ledger for Stores {
-    async fn read(&self, _: &[String], _: &ObjectKey) -> Reading {
+    async fn read(&self, _: &[String], _: &ObjectKey, _: Option<&str>) -> Reading {
         self.reading.lock().clone()
     }
 }

@@ -157,6 +157,20 @@ fn groups_name_the_fleet_that_they_were_given_first() {
     };
     assert_eq!(fleet(&ours(deployed()).shows("west", first), "west").as_deref(), Some("first"));
     assert_eq!(fleet(&ours(deployed()).shows("east", first), "west").as_deref(), Some("first"));
+    // A user who knows better than a hub that lost its key goes before all.
+    let named = |world: World| {
+        world.with(|world| {
+            edit(&mut world.drpc, |drpc| {
+                let notes = drpc.metadata.annotations.get_or_insert_default();
+                notes.insert("ramendr.openshift.io/fleet".into(), "named".into());
+            });
+        })
+    };
+    let known = ours(deployed()).shows("west", first);
+    assert_eq!(known.fleet_of_groups().as_deref(), Some("first"));
+    assert_eq!(fleet(&named(known.clone()), "west").as_deref(), Some("named"));
+    assert_eq!(named(known).fleet_of_groups().as_deref(), Some("named"));
+    assert_eq!(ours(deployed()).fleet_of_groups().as_deref(), Some("ours"));
     check(&ours(deployed()), "PutGroup east primary");
     check(&deployed().with(|world| world.fleet_wanted = true), "LearnFleet");
 }

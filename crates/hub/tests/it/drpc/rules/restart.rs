@@ -119,6 +119,33 @@ fn a_store_that_cannot_be_read_is_not_empty() {
     assert!(!first(&unread(begun(), 1)));
 }
 
+#[test]
+fn another_fleets_records_are_not_recovered_from() {
+    let foreign = |world: World, ago: i64| {
+        world.with(|world| {
+            let reading = world.books.reading.as_mut().unwrap();
+            reading.foreign.insert("s3-west".into(), "of another fleet".into());
+            world.books.read_at = Some(now() - SignedDuration::from_secs(ago));
+        })
+    };
+    check(&foreign(new(), 1), "wait OtherFleet | -/-");
+    check(&foreign(new(), 30), "ReadStores");
+    // What was found in a store of our own is believed.
+    let recorded = foreign(new(), 1).with(|world| {
+        let reading = world.books.reading.as_mut().unwrap();
+        reading.primary =
+            Some(lifeboat_hub::drpc::stores::Recorded { cluster: Some("east".into()), action: None });
+    });
+    check(&recorded.silent("west"), "wait UserMustChoose | WaitForUser/Paused");
+    let new_indeed = foreign(new(), 1).with(|world| {
+        edit(&mut world.drpc, |drpc| {
+            let notes = drpc.metadata.annotations.get_or_insert_default();
+            notes.insert(annotations::FIRST_DEPLOYMENT.into(), "true".into());
+        });
+    });
+    check(&new_indeed, "Commission 1 east Deploy | Deploying/CreatingMW");
+}
+
 fn unvalidated(world: World) -> World {
     world.with(|world| {
         edit(world.policy.as_mut().unwrap(), |policy| {

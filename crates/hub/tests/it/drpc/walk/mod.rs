@@ -137,7 +137,7 @@ impl Walk {
         let last = reigns.max();
         let primary = last.map(|(_, cluster)| Recorded { cluster: Some(cluster.clone()), action: None });
         let epoch = last.map_or(0, |(epoch, _)| epoch);
-        self.world.books.reading = Some(Reading { epoch, primary, unread: BTreeMap::new() });
+        self.world.books.reading = Some(Reading { epoch, primary, ..Reading::default() });
     }
 
     fn note(&mut self, notes: BTreeMap<String, String>) {
