@@ -23,6 +23,14 @@ fn marker(path: Path) -> &'static str {
     }
 }
 
+/// The precondition of what is written on a volume for its claim: by now it may have been released, or bound to another claim of the same name.
+fn still_bound(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> Result<(), EffectError> {
+    if volume.claim_uid() == claim.uid() {
+        return Ok(());
+    }
+    Err(stale(format!("the volume {} is not bound to {} any more", volume.name(), claim.name())))
+}
+
 impl Groups {
     pub(crate) fn claim(
         &self,
@@ -99,13 +107,7 @@ impl Groups {
         path: Path,
     ) -> Result<(), EffectError> {
         let (claim, volume) = (self.claim(group, claim)?, self.volume(volume)?);
-        if volume.claim_uid() != claim.uid() {
-            return Err(stale(format!(
-                "the volume {} is not bound to {} any more",
-                volume.name(),
-                claim.name()
-            )));
-        }
+        still_bound(&volume, &claim)?;
         if volume.is_retained() {
             return Ok(());
         }
@@ -140,13 +142,7 @@ impl Groups {
         if self.watched.namespaces.read(&space).await?.is_none_or(|space| space.is_going()) {
             return Err(stale(format!("the namespace {space} is being deleted")));
         }
-        if volume.claim_uid() != claim.uid() {
-            return Err(stale(format!(
-                "the volume {} is not bound to {} any more",
-                volume.name(),
-                claim.name()
-            )));
-        }
+        still_bound(&volume, &claim)?;
         let patch = json!({
             "annotations": { marker(path): null, annotations::VR_ARCHIVED: null, annotations::HELD_AT_EPOCH: null },
             "spec": { "persistentVolumeReclaimPolicy": "Delete" },
@@ -163,13 +159,7 @@ impl Groups {
         epoch: i64,
     ) -> Result<(), EffectError> {
         let (claim, volume) = (self.claim(group, claim)?, self.volume(volume)?);
-        if volume.claim_uid() != claim.uid() {
-            return Err(stale(format!(
-                "the volume {} is not bound to {} any more",
-                volume.name(),
-                claim.name()
-            )));
-        }
+        still_bound(&volume, &claim)?;
         let mut notes = json!({
             annotations::ORPHANED_FROM: group.to_string(),
             annotations::EPOCH: epoch.to_string(),
@@ -193,13 +183,7 @@ impl Groups {
         volume: &str,
     ) -> Result<(), EffectError> {
         let (claim, volume) = (self.claim(group, claim)?, self.volume(volume)?);
-        if volume.claim_uid() != claim.uid() {
-            return Err(stale(format!(
-                "the volume {} is not bound to {} any more",
-                volume.name(),
-                claim.name()
-            )));
-        }
+        still_bound(&volume, &claim)?;
         let notes = json!({ annotations::ORPHANED_FROM: null, annotations::EPOCH: null });
         self.patch_volume(&volume, json!({ "annotations": notes })).await
     }
