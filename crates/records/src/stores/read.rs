@@ -228,20 +228,36 @@ async fn complete(
     None
 }
 
-/// Reads one record from the first store that has it whole.
+/// Reads one record from the first place that has it whole. A removal that a store carries out after its deadline may take a content that is named again;
+/// the same bytes lie under Ramen's key.
 async fn record(sources: &[&Reach<'_>], id: &RecordId, listed: Listed) -> (Option<Record>, Vec<Error>) {
-    let spot = Spot::Blob(listed.sha256);
     let mut faults = Vec::new();
-    for source in sources {
-        match source.content(&spot, listed).await {
-            Ok(packed) => match Record::read(source.group, id.clone(), packed) {
-                Ok(record) => return (Some(record), faults),
-                Err(fault) => faults.push(source.damaged(&Spot::Record(id.clone()), fault)),
-            },
-            Err(error) => faults.push(error),
+    for spot in [Spot::Blob(listed.sha256), Spot::Record(id.clone())] {
+        for source in sources {
+            match source.content(&spot, listed).await {
+                Ok(packed) => match Record::read(source.group, id.clone(), packed) {
+                    Ok(record) => return (Some(record), faults),
+                    Err(fault) => faults.push(source.damaged(&spot, fault)),
+                },
+                Err(error) => faults.push(error),
+            }
         }
     }
     (None, faults)
+}
+
+/// Whether any store has a record's content, listed as one or, whole, under Ramen's key.
+pub(crate) async fn lies(reached: &[(&Reach<'_>, &Shelf)], id: &RecordId, listed: Listed) -> bool {
+    if reached.iter().any(|(_, shelf)| shelf.blobs.get(&listed.sha256) == Some(&listed.size)) {
+        return true;
+    }
+    let spot = Spot::Record(id.clone());
+    for (reach, _) in reached.iter().filter(|(_, shelf)| shelf.records.get(id) == Some(&listed.size)) {
+        if reach.content(&spot, listed).await.is_ok() {
+            return true;
+        }
+    }
+    false
 }
 
 /// The newest set that Ramen left in any store, among those without a flaw.

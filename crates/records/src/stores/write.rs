@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use tokio::time::timeout;
 
 use super::reach::Reach;
-use super::read::{ramens, reached, set, since};
+use super::read::{lies, ramens, reached, set, since};
 use super::{Observed, Stores, observe};
 use crate::decide::admit::{Admission, to_write};
 use crate::decide::newest::{buried, candidates};
@@ -247,7 +247,7 @@ async fn refusal(
     None
 }
 
-/// The newest manifest that can be read and whose contents are all listed somewhere.
+/// The newest manifest that can be read and whose contents all lie somewhere.
 async fn base(reached: &[(&Reach<'_>, &Shelf)]) -> Option<Manifest> {
     let candidates = candidates(reached.iter().enumerate().map(|(index, (_, shelf))| (index, &shelf.ledger)));
     for candidate in candidates {
@@ -255,10 +255,11 @@ async fn base(reached: &[(&Reach<'_>, &Shelf)]) -> Option<Manifest> {
             let Ok(manifest) = reached[store].0.manifest(candidate.epoch, candidate.generation).await else {
                 continue;
             };
-            let there = |listed: &Listed| {
-                reached.iter().any(|(_, shelf)| shelf.blobs.get(&listed.sha256) == Some(&listed.size))
-            };
-            if manifest.records.values().all(there) {
+            let mut whole = true;
+            for (id, listed) in &manifest.records {
+                whole = whole && lies(reached, id, *listed).await;
+            }
+            if whole {
                 return Some(manifest);
             }
         }
