@@ -200,11 +200,7 @@ async fn restore(api: &Api<DRPlacementControl>, world: &World, args: &Args) -> a
         }
         return Ok(ExitCode::from(3));
     }
-    // It was meant for this accident; the next one is asked about anew. An empty word reaches the cluster, a missing one would not.
-    let patch = json!({"metadata": {
-        "uid": world.drpc.metadata.uid, "annotations": {annotations::RESTORE_ORPHANS: ""},
-    }});
-    api.patch(&args.name, &manager, &Patch::Merge(patch)).await.context("taking the order back")?;
+    // The hub takes the order back: it was meant for this accident.
     say(&format!("the application uses its volumes on {} again\n", known.holder))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -151,6 +151,7 @@ impl Drpcs {
             }
             Effect::TakeBackGroup { cluster, over } => self.take_back_group(key, &cluster, over).await,
             Effect::ForgetPoint => self.annotate(key, annotations::TO_POINT, Value::Null).await,
+            Effect::ForgetRestore => self.annotate(key, annotations::RESTORE_ORPHANS, Value::Null).await,
             Effect::CallOff { why } => self.annotate(key, annotations::CALLED_OFF, json!(why)).await,
             Effect::TakeBackRest { cluster } => self.take_back_rest(key, &cluster).await,
             Effect::ReleasePlacement => self.release_placement(key).await,

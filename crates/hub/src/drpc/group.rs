@@ -162,7 +162,11 @@ impl<'a> Builder<'a> {
             notes.insert(annotations::FLEET.to_owned(), fleet);
         }
         // An agent takes no annotation away: an order or a point of an earlier day is unsaid aloud.
-        for (key, unsaid) in [(annotations::END_PROTECTION, "false"), (annotations::TO_POINT, "")] {
+        for (key, unsaid) in [
+            (annotations::END_PROTECTION, "false"),
+            (annotations::TO_POINT, ""),
+            (annotations::RESTORE_ORPHANS, ""),
+        ] {
             let said = [site.intent.as_ref(), site.seen.found().map(AsRef::as_ref)];
             if said.into_iter().flatten().any(|group| group.note(key).is_some()) {
                 notes.insert(key.to_owned(), unsaid.to_owned());

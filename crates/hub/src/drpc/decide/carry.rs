@@ -68,11 +68,22 @@ pub fn carry(world: &World, now: Timestamp, known: &Commission) -> Step {
     {
         return Step::one(Effect::ForgetPoint);
     }
+    if ready.is_ok() && is_restored_here(world, holder) {
+        return Step::one(Effect::ForgetRestore);
+    }
     if let (Err((progression, why)), false) = (&ready, here) {
         let report = Report::new(underway(known.act), progression.clone(), Peer::NotStarted);
         return Step::Rest(report.waiting(why.clone()));
     }
     settle::settle(world, now, known, holder, peer, ready.err().map(|(_, why)| why))
+}
+
+/// Whether the group has the order to use volumes again that an accident left. Where it is ready with it, the order is done: the next accident is asked about
+/// anew.
+fn is_restored_here(world: &World, holder: &Site) -> bool {
+    let order = world.drpc.note(annotations::RESTORE_ORPHANS).filter(|order| !order.is_empty());
+    let reached = holder.seen.found().and_then(|group| group.note(annotations::RESTORE_ORPHANS));
+    order.is_some() && order == reached
 }
 
 /// Whether people were told that the application has arrived, by this very commission.

@@ -100,6 +100,8 @@ pub enum Effect {
     },
     /// Takes the point of a failover that has arrived off the DRPlacementControl: the next failover is not to it.
     ForgetPoint,
+    /// Takes the order back to use volumes again that an accident left: it was for that accident.
+    ForgetRestore,
     /// Writes down that a relocation is called off, so that it is not tried again by itself.
     CallOff {
         /// The generation that asked for it, and why.

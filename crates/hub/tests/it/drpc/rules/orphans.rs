@@ -95,6 +95,21 @@ fn a_choice_reaches_the_group_of_the_holder() {
     let chosen = noted(lost, annotations::RESTORE_ORPHANS, "1");
     check(&chosen, "PutGroup east primary");
     assert_eq!(sent(&chosen).note(annotations::RESTORE_ORPHANS), Some("1"));
+    // Once its data is back and the application is there, the order is done, whoever gave it.
+    let back = || noted(deployed(), annotations::RESTORE_ORPHANS, "1").has("east", "primary", |_| {});
+    check(&back(), "ForgetRestore");
+    let unread = |group: &mut VolumeReplicationGroup| {
+        drop(group.metadata.annotations.as_mut().unwrap().remove(annotations::RESTORE_ORPHANS));
+    };
+    check(&back().shows("east", unread), "settled | Deployed/Completed");
+    check(&back().shows("east", orphaned).placed(&[]), "wait Orphaned | WaitForUser/Paused");
+    // An agent takes no annotation away, so it is unsaid: the next accident at this epoch is asked about.
+    let mut taken_back = back();
+    edit(&mut taken_back.drpc, |drpc| {
+        drop(drpc.metadata.annotations.as_mut().unwrap().remove(annotations::RESTORE_ORPHANS));
+    });
+    check(&taken_back, "PutGroup east primary");
+    assert_eq!(sent(&taken_back).note(annotations::RESTORE_ORPHANS), Some(""));
 }
 
 #[test]

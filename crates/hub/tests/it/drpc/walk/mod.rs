@@ -189,6 +189,7 @@ impl Walk {
             }
             Effect::EndProtection { cluster, group, .. } => self.put(&cluster, *group),
             Effect::ForgetPoint => self.unnote(annotations::TO_POINT),
+            Effect::ForgetRestore => self.unnote(annotations::RESTORE_ORPHANS),
             Effect::CallOff { why } => self.note([(annotations::CALLED_OFF.to_owned(), why)].into()),
             Effect::TakeBackGroup { cluster, .. } => {
                 let site = self.world.sites.get_mut(&cluster).unwrap();
