@@ -86,7 +86,13 @@ fn stop_sending(world: &World, now: Timestamp, plan: &mut Plan, name: &str) {
 fn one(world: &World, now: Timestamp, plan: &mut Plan, wish: &ProtectedPvc) {
     let name = name_of(wish);
     plan.verdict(name).copied = true;
+    let own = world.destinations.get(name).filter(|one| one.is_owned_by(&world.key()) && !one.is_going());
     let failed = |plan: &mut Plan, why: Wait| {
+        // Who has no receiver cannot be told anything by a primary, so it is no secondary yet. What is refused for good is told and holds nobody up.
+        if own.is_none() && why.weight() < 3 {
+            let said = Said::no(words::REASON_PROGRESSING, why.to_string());
+            plan.verdict(name).say(words::TYPE_DATA_READY, said);
+        }
         plan.verdict(name).say(
             words::TYPE_REPLICATION_DESTINATION_SETUP,
             Said::no(

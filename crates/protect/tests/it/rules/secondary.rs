@@ -2,6 +2,7 @@
 
 use super::furniture::*;
 use super::{now, world};
+use lifeboat_engine::conditions::Holds;
 use lifeboat_protect::decide::plan::Plan;
 use lifeboat_protect::decide::{demote, receive, received};
 use lifeboat_protect::world::{MoverKey, World};
@@ -207,6 +208,43 @@ fn receives(rule: &str, group: impl FnOnce(&mut Value), fill: impl FnOnce(&mut W
     fill(&mut world);
     receive::secondary(&world, now(), &mut plan);
     assert_eq!(planned(&plan), expected, "{rule}");
+}
+
+#[test]
+fn no_receiver_no_secondary() {
+    let check = |rule: &str, fill: fn(&mut World), expected: Holds, named: &str| {
+        let (mut world, mut plan) = (world(received_as), Plan::default());
+        world.mover_key = MoverKey::There;
+        // It was primary here: its claim is kept.
+        world.claims = vec![protected(|claim| {
+            claim["metadata"]["finalizers"] = json!([lifeboat_api::finalizers::PVC_VOLSYNC]);
+        })];
+        fill(&mut world);
+        receive::secondary(&world, now(), &mut plan);
+        let said = lifeboat_protect::status::data_ready(&plan.verdicts, false);
+        assert_eq!(said.holds, expected, "{rule}: {said:?}");
+        assert!(said.message.contains(named), "{rule}: {said:?}");
+    };
+    let keyless = |world: &mut World| world.mover_key = MoverKey::Missing;
+    check("no key, so no receiver", keyless, Holds::False, "web-vs-secret");
+    check(
+        "the key went later",
+        |world| {
+            world.mover_key = MoverKey::Missing;
+            receiver(world, "one", |_| {});
+        },
+        Holds::True,
+        "",
+    );
+    check(
+        "an earlier receiver is not gone",
+        |world| {
+            receiver(world, "one", |one| one["metadata"]["deletionTimestamp"] = json!(GOING));
+        },
+        Holds::False,
+        "one",
+    );
+    check("a receiver that begins", |world| receiver(world, "one", |_| {}), Holds::True, "");
 }
 
 #[test]
