@@ -71,12 +71,13 @@ pub const END_PROTECTION: &str = "ramendr.openshift.io/end-protection";
 /// behind. Ours, not known to peers.
 pub const ORPHANED_FROM: &str = "ramendr.openshift.io/orphaned-from";
 /// On a DRPlacementControl: set by the user, copied to the group; the epoch at which volumes that an orphaned group left on the same cluster shall
-/// be used again. At any other epoch it means nothing. Ours, not known to peers.
+/// be used again. At any other epoch it means nothing. The hub takes it back once they are. Ours, not known to peers.
 pub const RESTORE_ORPHANS: &str = "ramendr.openshift.io/restore-orphans";
 /// On a DRPlacementControl: set by the user, copied to the group; a time (RFC 3339): a failover restores each claim's newest image that was cut at or
 /// before it. Ours, not known to peers.
 pub const TO_POINT: &str = "ramendr.openshift.io/to-point";
-/// On a group: set by the hub; fingerprint of the hub's key. Records of another fleet are refused. Ours, not known to peers.
+/// On a group: set by the hub; fingerprint of the hub's key. Records of another fleet are refused. On a DRPlacementControl: set by the user, where the
+/// hub lost its key; the fleet that the application's records are of. Ours, not known to peers.
 pub const FLEET: &str = "ramendr.openshift.io/fleet";
 /// On a DRPlacementControl: set by the hub; the generation whose relocation it called off before the point of no return, a colon, and why. It is not
 /// tried again before the generation changes. Ours, not known to peers.
