@@ -129,8 +129,8 @@ where
         match answer {
             Ok(either) => {
                 match either.left() {
-                    // Some kinds answer with the last version; only what still has finalizers is still there.
-                    Some(left) if waits_for_finalizers(&left) => self.cache.wrote(lean(left)),
+                    // Some kinds answer with the last version, which says whether it is still there.
+                    Some(left) if is_still_there(&left) => self.cache.wrote(lean(left)),
                     _ => self.cache.wrote_deletion(&key, uid),
                 }
                 Ok(())
@@ -225,11 +225,37 @@ where
     }
 }
 
-fn waits_for_finalizers<K: Resource>(object: &K) -> bool {
+/// Whether what a deletion answered with is only marked: it has finalizers, or time to end, as a pod on a node has.
+fn is_still_there<K: Resource>(object: &K) -> bool {
     let meta = object.meta();
-    meta.deletion_timestamp.is_some() && meta.finalizers.as_ref().is_some_and(|names| !names.is_empty())
+    let held = meta.finalizers.as_ref().is_some_and(|names| !names.is_empty());
+    let ends = meta.deletion_grace_period_seconds.is_some_and(|seconds| seconds > 0);
+    meta.deletion_timestamp.is_some() && (held || ends)
 }
 
 fn body<K: Serialize>(object: &K, tried: impl Fn() -> String) -> Result<Vec<u8>, EffectError> {
     serde_json::to_vec(object).map_err(|error| EffectError::caused(Class::BadInput, tried(), error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_still_there;
+    use k8s_openapi::api::core::v1::Pod;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn what_has_finalizers_or_time_to_end_is_still_there() {
+        let check = |meta: Value, expected: bool| {
+            let pod: Pod = serde_json::from_value(json!({"metadata": meta})).unwrap();
+            assert_eq!(is_still_there(&pod), expected, "{meta}");
+        };
+        let now = "2030-01-01T00:00:00Z";
+        check(json!({}), false);
+        check(json!({"finalizers": ["a/b"]}), false);
+        check(json!({"deletionTimestamp": now}), false);
+        check(json!({"deletionTimestamp": now, "finalizers": []}), false);
+        check(json!({"deletionTimestamp": now, "finalizers": ["a/b"]}), true);
+        check(json!({"deletionTimestamp": now, "deletionGracePeriodSeconds": 0}), false);
+        check(json!({"deletionTimestamp": now, "deletionGracePeriodSeconds": 30}), true);
+    }
 }
