@@ -17,6 +17,8 @@ pub struct Came {
     pub moved: bool,
     /// What is known of its pods there.
     pub pods: Pods,
+    /// Whether pods used its PVCs where it came from, as far as is known. One without any is there without any.
+    pub had_pods: bool,
     /// Whether the object that was followed is gone.
     pub deleted: bool,
     /// The last status seen.
@@ -28,7 +30,12 @@ pub struct Came {
 impl Came {
     /// Whether the application runs where it should.
     pub fn is_done(&self) -> bool {
-        self.moved && matches!(self.pods, Pods::Ready | Pods::NotTold)
+        let run = match self.pods {
+            Pods::Ready | Pods::NotTold => true,
+            Pods::Missing(_) => !self.had_pods,
+            Pods::NotReady(_) => false,
+        };
+        self.moved && run
     }
 }
 
@@ -90,6 +97,7 @@ pub async fn follow(
     api: &Api<DRPlacementControl>,
     asked: &DRPlacementControl,
     act: Act,
+    had_pods: bool,
     within: Duration,
     tell: bool,
 ) -> anyhow::Result<Came> {
@@ -103,6 +111,7 @@ pub async fn follow(
         came: Came {
             moved: false,
             pods: Pods::NotTold,
+            had_pods,
             deleted: false,
             status: asked.status.clone().unwrap_or_default(),
             took: Duration::ZERO,
@@ -228,6 +237,21 @@ mod tests {
         check("FailingOver", 3, Act::Failover, false);
         check("Relocated", 3, Act::Failover, false);
         check("Relocated", 4, Act::Relocate, true);
+    }
+
+    #[test]
+    fn a_move_is_done_when_pods_are_ready_or_were_never_there() {
+        let check = |moved: bool, pods: Pods, had_pods: bool, expected: bool| {
+            let status = DRPlacementControlStatus::default();
+            let came = Came { moved, pods, had_pods, deleted: false, status, took: Duration::ZERO };
+            assert_eq!(came.is_done(), expected, "{moved} {:?} {had_pods}", came.pods);
+        };
+        check(true, Pods::Ready, true, true);
+        check(false, Pods::Ready, true, false);
+        check(true, Pods::NotTold, true, true);
+        check(true, Pods::Missing(String::new()), true, false);
+        check(true, Pods::Missing(String::new()), false, true);
+        check(true, Pods::NotReady(String::new()), false, false);
     }
 
     #[test]

@@ -237,7 +237,11 @@ async fn carry_out(asked: Asked, manner: &Manner, to_point: Option<Timestamp>) -
         say(&line)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let came = follow::follow(&api, &changed, act, manner.timeout, text).await?;
+    // An application that had no pods where it ran needs none where it goes. One that stays has to have them.
+    let told = follow::pods(&changed.status.clone().unwrap_or_default());
+    let moves = plan.from.as_deref() != Some(plan.to.as_str());
+    let had_pods = !(moves && matches!(told, follow::Pods::Missing(_)));
+    let came = follow::follow(&api, &changed, act, had_pods, manner.timeout, text).await?;
     if !text {
         say(&(json!({"plan": plan, "begun": true, "done": came.is_done(), "status": came.status})
             .to_string()
