@@ -1,6 +1,7 @@
 //! A fleet of `lifeboat up`, used through its command line and kubeconfig as a person does.
 
 use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde::Serialize;
@@ -56,6 +57,10 @@ pub struct Fleet {
     pub way: Way,
     /// How many PVCs the application has.
     pub claims: usize,
+    /// How many MiB each PVC asks for.
+    pub mebibytes: usize,
+    /// How many pods each PVC has.
+    pub replicas: usize,
 }
 
 fn program() -> PathBuf {
@@ -87,7 +92,7 @@ impl Fleet {
         let ready = lines.any(|line| line.expect("text").contains("Ctrl-C"));
         assert!(ready, "lifeboat up ended early");
         std::thread::spawn(move || lines.for_each(drop));
-        let fleet = Self { child, folder, way, claims };
+        let fleet = Self { child, folder, way, claims, mebibytes: 64, replicas: 1 };
         fleet.until("the fleet is ready", &["doctor"], 0).await?;
         if way == Way::Direct {
             fleet.copy_directly().await;
@@ -186,8 +191,7 @@ impl Fleet {
     }
 
     async fn copy_directly(&self) {
-        let maps: Api<k8s_openapi::api::core::v1::ConfigMap> =
-            Api::namespaced(self.client("hub").await, "ramen-system");
+        let maps: Api<ConfigMap> = Api::namespaced(self.client("hub").await, "ramen-system");
         let name = "ramen-hub-operator-config";
         let map = maps.get(name).await.expect("the hub's configuration");
         let text = map.data.unwrap_or_default().remove("ramen_manager_config.yaml").expect("a configuration");
@@ -212,12 +216,23 @@ impl Fleet {
             "spec": {"numberOfClusters": 1},
         });
         make::<lifeboat_api::cluster::Placement>(&hub, placement).await;
-        let manifests: Vec<String> = (0..self.claims).map(|number| manifests(self.way, number)).collect();
         let source = json!({
             "metadata": {"name": NAME, "labels": {"apps.open-cluster-management.io/manifests-of": NAME}},
-            "data": {"app.yaml": manifests.join("---\n")},
+            "data": self.manifests(),
         });
-        make::<k8s_openapi::api::core::v1::ConfigMap>(&hub, source).await;
+        make::<ConfigMap>(&hub, source).await;
+    }
+
+    fn manifests(&self) -> Value {
+        let all: Vec<String> = (0..self.claims).map(|number| manifests(self, number)).collect();
+        json!({"app.yaml": all.join("---\n")})
+    }
+
+    /// Changes the application as its fields say now, where people change it: in its source.
+    pub async fn change(&self) {
+        let sources: Api<ConfigMap> = Api::namespaced(self.client("hub").await, SPACE);
+        let patch = kube::api::Patch::Merge(json!({"data": self.manifests()}));
+        sources.patch(NAME, &kube::api::PatchParams::default(), &patch).await.expect("changed");
     }
 }
 
@@ -226,14 +241,14 @@ pub fn claim(number: usize) -> String {
     format!("data{number}")
 }
 
-fn manifests(way: Way, number: usize) -> String {
+fn manifests(fleet: &Fleet, number: usize) -> String {
     let name = claim(number);
     let claim = json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim",
         "metadata": {"name": name, "labels": {"app": NAME}},
         "spec": {
-            "accessModes": ["ReadWriteOnce"], "storageClassName": way.class(),
-            "resources": {"requests": {"storage": "64Mi"}},
+            "accessModes": ["ReadWriteOnce"], "storageClassName": fleet.way.class(),
+            "resources": {"requests": {"storage": format!("{}Mi", fleet.mebibytes)}},
         },
     });
     let command = [
@@ -249,7 +264,7 @@ fn manifests(way: Way, number: usize) -> String {
     let deployment = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": format!("writer-{name}")},
         "spec": {
-            "replicas": 1, "selector": {"matchLabels": labels},
+            "replicas": fleet.replicas, "selector": {"matchLabels": labels},
             "template": {
                 "metadata": {"labels": labels},
                 "spec": {

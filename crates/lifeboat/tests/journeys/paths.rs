@@ -41,3 +41,9 @@ async fn a_mind_is_changed() {
 async fn a_vrg_is_deleted_by_hand() {
     walk(Way::Mirrored, 1, &[Step::Failover, Step::DeleteVrg]).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_changes_and_moves() {
+    let steps = [Step::Grow, Step::AddClaim, Step::Relocate, Step::Scale, Step::RemoveClaim, Step::Failover];
+    walk(Way::Copied, 1, &steps).await;
+}

@@ -2,7 +2,7 @@
 
 use crate::disks::{self, CLUSTERS, Held};
 use crate::fleet::{Fleet, NAME, PATIENCE, SPACE, Way, claim, delete};
-use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod, Secret};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use lifeboat_api::ramen::{DRPlacementControl, VolumeReplicationGroup};
@@ -37,6 +37,16 @@ pub enum Step {
     LoseCluster,
     /// Loses the hub and brings it back.
     LoseHub,
+    /// Scales the application to zero, and up again.
+    Scale,
+    /// Asks for larger PVCs.
+    Grow,
+    /// Gives the application another PVC.
+    AddClaim,
+    /// Takes the last PVC away from the application, where it has more than one.
+    RemoveClaim,
+    /// Deletes the Secret that the movers of both clusters share.
+    DeleteMoverSecret,
 }
 
 /// An application on its way.
@@ -79,6 +89,11 @@ impl Journey {
             Step::EndAndProtect => self.end_and_protect().await,
             Step::LoseCluster => self.lose_cluster().await,
             Step::LoseHub => self.lose_hub().await,
+            Step::Scale => self.scale().await,
+            Step::Grow => self.grow().await,
+            Step::AddClaim => self.add_claim().await,
+            Step::RemoveClaim => self.remove_claim().await,
+            Step::DeleteMoverSecret => self.delete_mover_secret().await,
         };
         let settled = match done {
             Ok(()) => self.settle().await,
@@ -555,5 +570,87 @@ impl Journey {
         self.fleet.site("lose", "hub")?;
         tokio::time::sleep(Duration::from_millis(500)).await;
         self.fleet.site("revive", "hub")
+    }
+
+    /// Waits until something is so.
+    async fn until<F: Future<Output = bool>>(what: &str, is: impl Fn() -> F) -> Outcome {
+        let began = Instant::now();
+        while !is().await {
+            if began.elapsed() > PATIENCE {
+                return Err(format!("stuck: {what}"));
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        Ok(())
+    }
+
+    async fn scale(&mut self) -> Outcome {
+        self.fleet.replicas = 0;
+        self.fleet.change().await;
+        let pods: Api<Pod> = Api::namespaced(self.fleet.client(self.here).await, SPACE);
+        Self::until("the pods of an application that was scaled to zero do not end", || async {
+            pods.list(&ListParams::default()).await.expect("listed").items.is_empty()
+        })
+        .await?;
+        self.restart_floor().await;
+        // Nobody has to look at an application that does nothing because it was told to.
+        self.fleet.ready().await?;
+        self.fleet.replicas = 1;
+        self.fleet.change().await;
+        Ok(())
+    }
+
+    async fn grow(&mut self) -> Outcome {
+        self.restart_floor().await;
+        self.fleet.mebibytes += 32;
+        self.fleet.change().await;
+        let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.fleet.client(self.here).await, SPACE);
+        let wanted = format!("{}Mi", self.fleet.mebibytes);
+        for claim in self.claims() {
+            Self::until(&format!("PVC {claim} does not grow to {wanted}"), || async {
+                let now = claims.get_opt(&claim).await.expect("read").and_then(|claim| claim.status);
+                now.and_then(|status| status.capacity?.remove("storage")).is_some_and(|size| size.0 == wanted)
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    async fn add_claim(&mut self) -> Outcome {
+        self.restart_floor().await;
+        if self.fleet.claims < 3 {
+            self.fleet.claims += 1;
+            self.fleet.change().await;
+        }
+        Ok(())
+    }
+
+    async fn remove_claim(&mut self) -> Outcome {
+        self.restart_floor().await;
+        if self.fleet.claims < 2 {
+            return Ok(());
+        }
+        self.fleet.claims -= 1;
+        let gone = claim(self.fleet.claims);
+        self.fleet.change().await;
+        // Who takes a PVC out of an application's source and deletes it wants it gone.
+        self.floor.remove(&gone);
+        self.copied.remove(&gone);
+        // Its pods go with the source; a PVC has data, and is left to people.
+        let client = self.fleet.client(self.here).await;
+        delete::<PersistentVolumeClaim>(&client, &gone).await;
+        let claims: Api<PersistentVolumeClaim> = Api::namespaced(client, SPACE);
+        Self::until(&format!("PVC {gone} does not go"), || async {
+            claims.get_opt(&gone).await.expect("read").is_none()
+        })
+        .await
+    }
+
+    async fn delete_mover_secret(&mut self) -> Outcome {
+        self.restart_floor().await;
+        for cluster in CLUSTERS {
+            delete::<Secret>(&self.fleet.client(cluster).await, &format!("{NAME}-vs-secret")).await;
+        }
+        Ok(())
     }
 }

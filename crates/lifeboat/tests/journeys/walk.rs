@@ -16,7 +16,7 @@ impl Dice {
     }
 }
 
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 19] = [
     Step::Failover,
     Step::Failover,
     Step::Relocate,
@@ -31,6 +31,11 @@ const STEPS: [Step; 14] = [
     Step::LoseCluster,
     Step::LoseCluster,
     Step::LoseHub,
+    Step::Scale,
+    Step::Grow,
+    Step::AddClaim,
+    Step::RemoveClaim,
+    Step::DeleteMoverSecret,
 ];
 
 /// Seeds that every run walks.
