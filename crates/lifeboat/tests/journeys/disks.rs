@@ -39,12 +39,12 @@ impl Held {
         self.record(record.number).is_some_and(|own| own == *record)
     }
 
-    /// What was there before this cluster wrote the last records in a row.
-    pub fn before(&self, cluster: &str) -> Self {
-        let mark = format!(" {cluster}-node/");
-        let lines: Vec<&str> = self.text.split_inclusive('\n').collect();
-        let theirs = lines.iter().rev().take_while(|line| line.contains(&mark)).count();
-        Self::of(lines[..lines.len() - theirs].concat().as_bytes())
+    /// The number of the last record that both have, from the first one on. Who wrote it says nothing: a cluster that comes home may
+    /// begin with its own records, because the other one had not written yet when the copy was cut.
+    pub fn common(&self, other: &Self) -> u64 {
+        let both = self.text.lines().zip(other.text.lines());
+        let last = both.take_while(|(own, theirs)| own == theirs).last();
+        last.and_then(|(line, _)| line.split(' ').next()?.parse().ok()).unwrap_or_default()
     }
 }
 

@@ -291,16 +291,15 @@ impl Journey {
             if !after.found.is_whole() {
                 return Err(format!("DATA DAMAGED: PVC {claim} on {to}: {:?}", after.found));
             }
-            let began_with = after.before(to).found.last;
-            let number = began_with.as_ref().map_or(0, |last| last.number);
+            let source = &before[&claim];
+            let number = after.common(source);
             if let Some(copied) = self.copied.get(&claim)
                 && !after.has(copied)
             {
                 return Err(format!(
-                    "OLD DATA: PVC {claim} begins on {to} with {began_with:?}, the copy there had {copied:?}"
+                    "OLD DATA: PVC {claim} begins on {to} after record {number}, the copy there had {copied:?}"
                 ));
             }
-            let source = &before[&claim];
             let Some(first_lost) = source.record(number + 1) else { continue };
             let until = said.data_until.as_ref().map(|time| time.0.as_millisecond());
             if until.is_none_or(|until| first_lost.millis < until) {
@@ -336,20 +335,18 @@ impl Journey {
                 .await
                 .ok_or(format!("PVC {claim} on {to} has no records"))?;
             let source = disks::best(&self.fleet, from).remove(&claim).unwrap_or_default();
-            let last = source
-                .found
-                .writers
-                .iter()
-                .rev()
-                .find(|span| span.writer.starts_with(from))
-                .map_or(0, |span| span.to);
-            let had = before.get(&claim).map_or(0, |held| held.found.last_number()).max(last);
-            let has = after.before(to).found.last_number();
-            if !after.found.is_whole() || has < had {
-                return Err(format!(
-                    "DATA LOST: a relocation lost records of PVC {claim}: {from} had {had}, {to} began with {has}: {:?}",
-                    after.found.writers
-                ));
+            let last = source.found.writers.iter().rev().find(|span| span.writer.starts_with(from));
+            let seen = before.get(&claim).and_then(|held| held.found.last.clone());
+            // A volume that an earlier failover gave up may have more records, of another life.
+            let same = seen.as_ref().is_some_and(|seen| source.has(seen));
+            let last = last.filter(|_| same).and_then(|span| source.record(span.to));
+            for had in last.into_iter().chain(seen) {
+                if !after.found.is_whole() || !after.has(&had) {
+                    return Err(format!(
+                        "DATA LOST: a relocation lost records of PVC {claim}: {from} had {had:?}, {to} has {:?}",
+                        after.found.writers
+                    ));
+                }
             }
         }
         self.restart_floor().await;
