@@ -85,7 +85,9 @@ pub fn end(came: &Came, act: Act) -> String {
     let mut out = match &came.pods {
         Pods::Ready => format!("done in {took}: the application's pods are ready\n"),
         Pods::NotTold => format!("done in {took}\n"),
-        Pods::Missing(why) if !came.had_pods => format!("done in {took}. {why} It was so before, too.\n"),
+        Pods::Missing(why) if !came.had_pods => {
+            format!("done in {took}. {why} None did before the move either.\n")
+        }
         Pods::Missing(why) | Pods::NotReady(why) => format!(
             "moved after {took}, but the application does not run yet. {why}\n`kubectl get pods` on that cluster tells more; the hub has nothing left to do\n"
         ),

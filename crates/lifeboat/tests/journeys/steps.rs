@@ -1,8 +1,10 @@
 //! What people do, and how each thing is judged.
 
+mod changes;
+
 use crate::disks::{self, CLUSTERS, Held};
 use crate::fleet::{Fleet, NAME, PATIENCE, SPACE, Way, claim, delete};
-use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod, Secret};
+use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use lifeboat_api::ramen::{DRPlacementControl, VolumeReplicationGroup};
@@ -567,87 +569,5 @@ impl Journey {
         self.fleet.site("lose", "hub")?;
         tokio::time::sleep(Duration::from_millis(500)).await;
         self.fleet.site("revive", "hub")
-    }
-
-    /// Waits until something is so.
-    async fn until<F: Future<Output = bool>>(what: &str, is: impl Fn() -> F) -> Outcome {
-        let began = Instant::now();
-        while !is().await {
-            if began.elapsed() > PATIENCE {
-                return Err(format!("stuck: {what}"));
-            }
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-        Ok(())
-    }
-
-    async fn scale(&mut self) -> Outcome {
-        self.fleet.replicas = 0;
-        self.fleet.change().await;
-        let pods: Api<Pod> = Api::namespaced(self.fleet.client(self.here).await, SPACE);
-        Self::until("the pods of an application that was scaled to zero do not end", || async {
-            pods.list(&ListParams::default()).await.expect("listed").items.is_empty()
-        })
-        .await?;
-        self.restart_floor().await;
-        // Nobody has to look at an application that does nothing because it was told to.
-        self.fleet.ready().await?;
-        self.fleet.replicas = 1;
-        self.fleet.change().await;
-        Ok(())
-    }
-
-    async fn grow(&mut self) -> Outcome {
-        self.restart_floor().await;
-        self.fleet.mebibytes += 32;
-        self.fleet.change().await;
-        let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.fleet.client(self.here).await, SPACE);
-        let wanted = format!("{}Mi", self.fleet.mebibytes);
-        for claim in self.claims() {
-            Self::until(&format!("PVC {claim} does not grow to {wanted}"), || async {
-                let now = claims.get_opt(&claim).await.expect("read").and_then(|claim| claim.status);
-                now.and_then(|status| status.capacity?.remove("storage")).is_some_and(|size| size.0 == wanted)
-            })
-            .await?;
-        }
-        Ok(())
-    }
-
-    async fn add_claim(&mut self) -> Outcome {
-        self.restart_floor().await;
-        if self.fleet.claims < 3 {
-            self.fleet.claims += 1;
-            self.fleet.change().await;
-        }
-        Ok(())
-    }
-
-    async fn remove_claim(&mut self) -> Outcome {
-        self.restart_floor().await;
-        if self.fleet.claims < 2 {
-            return Ok(());
-        }
-        self.fleet.claims -= 1;
-        let gone = claim(self.fleet.claims);
-        self.fleet.change().await;
-        // Who takes a PVC out of an application's source and deletes it wants it gone.
-        self.floor.remove(&gone);
-        self.copied.remove(&gone);
-        // Its pods go with the source; a PVC has data, and is left to people.
-        let client = self.fleet.client(self.here).await;
-        delete::<PersistentVolumeClaim>(&client, &gone).await;
-        let claims: Api<PersistentVolumeClaim> = Api::namespaced(client, SPACE);
-        Self::until(&format!("PVC {gone} does not go"), || async {
-            claims.get_opt(&gone).await.expect("read").is_none()
-        })
-        .await
-    }
-
-    async fn delete_mover_secret(&mut self) -> Outcome {
-        self.restart_floor().await;
-        for cluster in CLUSTERS {
-            delete::<Secret>(&self.fleet.client(cluster).await, &format!("{NAME}-vs-secret")).await;
-        }
-        Ok(())
     }
 }
