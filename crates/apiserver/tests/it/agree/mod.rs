@@ -182,14 +182,7 @@ impl Names {
                         ("resourceVersion", Value::String(version)) if !version.is_empty() => {
                             self.name("version", version)
                         }
-                        (
-                            "creationTimestamp"
-                            | "deletionTimestamp"
-                            | "lastTransitionTime"
-                            | "time"
-                            | "expirationTimestamp",
-                            Value::String(_),
-                        ) => "<time>".into(),
+                        (_, Value::String(text)) if is_about_now(text) => "<time>".into(),
                         ("continue" | "token", Value::String(_)) => "<opaque>".into(),
                         ("cells", Value::Array(cells)) => cells.iter().map(without_age).collect(),
                         ("message", Value::String(text)) => self.plain(text).into(),
@@ -222,6 +215,14 @@ impl Names {
         parts.sort_unstable();
         if named.contains(", ") { parts.join(" | ") } else { named }
     }
+}
+
+/// A time that a server took from its clock: the second may tick between two answers, whatever the field is called. A
+/// time that a story gave lies years back and is compared as it is.
+fn is_about_now(text: &str) -> bool {
+    text.parse::<jiff::Timestamp>().is_ok_and(|time| {
+        time.duration_since(jiff::Timestamp::now()).abs() < jiff::SignedDuration::from_hours(24)
+    })
 }
 
 /// An age in a table depends on when it is looked at.
