@@ -166,7 +166,9 @@ fn nothing(
     }
     match latest(receiver) {
         Some(named) => Wait::CannotRestore(format!("the image {named} of {name} does not exist")),
-        None => Wait::CannotRestore(format!("the receiver of {name} has no complete image yet")),
+        None => Wait::CannotRestore(format!(
+            "no complete copy of PVC {name} was received here since this cluster was last primary: move back to the cluster that has its data, and wait until `lifeboat status` says that a failover is possible"
+        )),
     }
 }
 

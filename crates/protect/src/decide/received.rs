@@ -69,9 +69,13 @@ pub fn claims_from_images(world: &World, now: Timestamp, plan: &mut Plan) -> usi
 }
 
 fn told(world: &World, name: &str) -> String {
-    let cut = world.claim(name).and_then(|claim| claim.claim.note(annotations::IMAGE_CUT));
-    match cut {
+    let claim = world.claim(name).map(|claim| &*claim.claim);
+    let made_of = claim.and_then(|claim| claim.spec.as_ref()?.data_source.as_ref());
+    match claim.and_then(|claim| claim.note(annotations::IMAGE_CUT)) {
         Some(cut) => format!("the claim is restored from an image that was cut at {cut}"),
+        None if made_of.is_none() && !world.destinations.get(name).is_some_and(|one| is_direct(one)) => {
+            "the claim has the PV that it had when this cluster was last primary".to_owned()
+        }
         None => "the claim is restored from what was received".to_owned(),
     }
 }
@@ -117,7 +121,8 @@ fn from_image(
     }
     let chosen = images::chosen(world, now, plan, name, receiver);
     if matches!(chosen, Err(Wait::CannotRestore(_))) {
-        // Nothing was received since this cluster was primary itself. Where nobody else was, what it has is the newest.
+        // Nothing was received since this cluster was primary itself. Where nobody else was, what it has is the newest. A failover takes a volume that
+        // nobody has touched since in any case: what the peer wrote meanwhile is what a failover may lose, and the peer keeps it.
         if claim.is_some_and(|claim| is_newest(world, held_at(&*claim.claim))) {
             return Ok(None);
         }
@@ -196,20 +201,22 @@ fn is_newest(world: &World, held: Option<i64>) -> bool {
     })
 }
 
-/// The next step where the claim is gone and its volume is here, with the newest data that there is: a change of mind came before anybody else was
-/// primary.
+/// The next step where the claim is gone and its volume is here as this cluster left it: a change of mind came before anybody else was primary, or
+/// before the peer had copied anything back.
 fn own(world: &World, wish: &ProtectedPvc) -> Option<Effect> {
     let name = name_of(wish);
     if world.claim(name).is_some() {
         return None;
     }
     let key = ObjectKey::new(world.group.space(), name);
+    let may_lose = world.group.action() == Some(&DRAction::Failover);
     let left = |volume: &&Arc<PersistentVolume>| {
         volume.claim_key().as_ref() == Some(&key)
             && volume.is_retained()
             && !volume.is_going()
             && volume.note(annotations::ORPHANED_FROM).is_none()
-            && is_newest(world, held_at(&***volume))
+            && (may_lose || is_newest(world, held_at(&***volume)))
+            && held_at(&***volume).is_some()
     };
     let volume = world.volumes.values().filter(left).max_by_key(|volume| held_at(&***volume))?;
     if !volume.claim_uid().is_empty() {

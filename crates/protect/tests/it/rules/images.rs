@@ -305,7 +305,22 @@ fn a_volume_that_has_the_newest_data_is_used_again() {
         }
     };
     check("it is freed", turned("Failover"), left("5", Some("old"), 5), "Unclaim");
-    check("somebody was primary since", turned("Failover"), left("5", Some("old"), 6), "CannotRestore");
+    check(
+        "a failover may lose what the peer wrote since",
+        turned("Failover"),
+        left("5", Some("old"), 6),
+        "Unclaim",
+    );
+    check("a relocation may not", turned("Relocate"), left("5", Some("old"), 6), "CannotRestore");
+    let unknown = |world: &mut World| {
+        left("5", Some("old"), 6)(world);
+        let one = volume(|volume| {
+            volume["metadata"]["annotations"] = json!({ annotations::VOLSYNC_RETAINED: "retained" });
+            volume["spec"]["claimRef"]["uid"] = json!("old");
+        });
+        world.volumes.insert("v".into(), std::sync::Arc::new(one));
+    };
+    check("one of an unknown time is not taken", turned("Failover"), unknown, "CannotRestore");
     let plan = planned_for(turned("Failover"), left("5", None, 5));
     let Some(Effect::MakeClaim { claim }) = plan.effects.first() else { panic!("{:?}", plan.effects) };
     assert_eq!(claim.spec.as_ref().unwrap().volume_name.as_deref(), Some("v"));
