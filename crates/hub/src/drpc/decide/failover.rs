@@ -152,7 +152,13 @@ pub fn loss(world: &World, now: Timestamp, target: &str) -> FailoverLoss {
     let reported =
         |site: &Site| site.seen.found().and_then(|group| group.status.as_ref()?.last_group_sync_time.clone());
     let old = world.peer_of(target);
-    let data_until = old.and_then(reported).or_else(|| world.shown().last_group_sync_time);
+    let shown = world.shown();
+    // Before its first copy, what both clusters have is what the last failover restored.
+    let restored = world
+        .commission()
+        .filter(|known| known.act == Act::Failover && known.holder != target)
+        .and_then(|_| shown.last_failover?.data_until);
+    let data_until = old.and_then(reported).or(shown.last_group_sync_time).or(restored);
     let at_most_seconds = data_until.as_ref().and_then(|until| span(old, until.0, now));
     FailoverLoss { time: Some(Time(whole_seconds(now))), data_until, at_most_seconds }
 }

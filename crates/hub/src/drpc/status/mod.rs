@@ -3,6 +3,7 @@
 
 mod protected;
 
+use crate::drpc::commission::Act;
 use crate::drpc::decide::{Peer, Report, failover};
 use crate::drpc::drill;
 use crate::drpc::why::Wait;
@@ -15,7 +16,7 @@ use lifeboat_api::Duration;
 use lifeboat_api::conditions::{drpc as words, vrg};
 use lifeboat_api::ramen::{
     Blocker, DRPlacementControl, DRPlacementControlStatus, DRState, PlacementDecisionRef, Progression,
-    VolumeReplicationGroup, VrgConditions, VrgResourceMeta,
+    VolumeReplicationGroup, VrgConditions, VrgResourceMeta, VrgState,
 };
 use lifeboat_engine::Why as _;
 use lifeboat_engine::conditions::{Conditions, Holds, find, whole_seconds};
@@ -174,9 +175,14 @@ impl<'a> Telling<'a> {
         };
         self.status.resource_conditions =
             Some(VrgConditions { resource_meta: Some(meta), conditions: told.conditions.clone() });
+        // One that has not taken up its role yet, or came back without its PVCs, knows of no copy; what was copied before still counts. So does the
+        // last copy of a relocation until the next one: both clusters have it.
+        let known = self.world.commission();
+        let copied = told.protected_pvcs.iter().any(|claim| claim.last_sync_time.is_some());
+        let relocated = known.is_some_and(|known| known.act == Act::Relocate) && !copied;
+        let settled = group.state() == Some(&VrgState::Primary) && !group.is_orphaned() && !group.is_going();
         let moving = self.status.phase == Some(DRState::Relocating);
-        // A group that came back without its PVCs knows of no copy; what was copied before still counts.
-        if told.last_group_sync_time.is_some() || !(moving || group.is_orphaned()) {
+        if told.last_group_sync_time.is_some() || settled && !relocated && !moving {
             self.status.last_group_sync_time.clone_from(&told.last_group_sync_time);
             self.status.last_group_sync_duration.clone_from(&told.last_group_sync_duration);
             self.status.last_group_sync_bytes = told.last_group_sync_bytes;

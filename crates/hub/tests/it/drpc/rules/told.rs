@@ -2,11 +2,11 @@
 
 use super::{Changes as _, deployed, edit, now};
 use jiff::Timestamp;
-use lifeboat_api::ramen::DRPlacementControlStatus;
+use lifeboat_api::ramen::{DRPlacementControlStatus, VolumeReplicationGroup};
 use lifeboat_hub::drpc::commission::Act;
 use lifeboat_hub::drpc::decide::{Wish, decide};
 use lifeboat_hub::drpc::plan::{Loss, plan};
-use lifeboat_hub::drpc::world::World;
+use lifeboat_hub::drpc::world::{Chosen, World};
 use serde_json::json;
 
 fn told(world: &World) -> DRPlacementControlStatus {
@@ -149,4 +149,64 @@ fn a_plan_says_what_would_be_lost_and_what_is_in_the_way() {
     assert_eq!(relocation.blockers[0].reason, "ClusterSilent");
     assert_eq!(plan(&deployed(), &to(Act::Failover, "north"), now()).blockers[0].reason, "Invalid");
     assert_eq!(plan(&deployed(), &to(Act::Failover, "east"), now()).loses, Loss::Nothing);
+}
+
+#[test]
+fn a_copy_that_was_reported_counts_until_its_successor_is() {
+    let silent_about_copies =
+        |group: &mut VolumeReplicationGroup| group.status.as_mut().unwrap().last_group_sync_time = None;
+    let copied = |world: World| told(&world).last_group_sync_time.map(|time| time.0.to_string());
+    let synced = |world: World| {
+        world.with(|world| {
+            edit(&mut world.drpc, |drpc| {
+                let status = drpc.status.get_or_insert_default();
+                status.last_group_sync_time = serde_json::from_value(json!("2030-01-01T11:50:00Z")).unwrap();
+            });
+        })
+    };
+    let before = synced(deployed());
+    let kept = Some("2030-01-01T11:50:00Z".to_owned());
+    assert_eq!(copied(before.clone()).as_deref(), Some("2030-01-01T11:58:00Z"), "the newest counts");
+    let primary = before.shows("east", silent_about_copies);
+    assert_eq!(copied(primary.clone()), None, "a primary knows what it has copied");
+    let new =
+        primary.clone().shows("east", |group| group.status.as_mut().unwrap().state = Some("Unknown".into()));
+    assert_eq!(copied(new), kept, "one that is no primary yet does not");
+    let going = primary.shows("east", |group| {
+        group.metadata.deletion_timestamp = serde_json::from_value(json!("2030-01-01T11:59:00Z")).unwrap();
+    });
+    assert_eq!(copied(going), kept, "nor one that is being deleted");
+    let relocated = deployed()
+        .given(2, "west", Act::Relocate, "Relocated")
+        .has("east", "secondary", |_| {})
+        .has("west", "primary", |_| {})
+        .shows("west", silent_about_copies)
+        .placed(&[Chosen::home("west")]);
+    let relocated = synced(relocated);
+    assert_eq!(copied(relocated.clone()), kept, "both clusters have what a relocation copied last");
+    assert_eq!(
+        plan(&relocated, &Wish { act: Act::Failover, target: "east".into() }, now()).loses,
+        Loss::AtMostSeconds(600)
+    );
+}
+
+#[test]
+fn before_the_first_copy_both_clusters_have_what_the_last_failover_restored() {
+    let failed_over = |until: Option<&str>| {
+        deployed()
+            .given(2, "west", Act::Failover, "FailedOver")
+            .has("east", "secondary", |_| {})
+            .has("west", "primary", |_| {})
+            .shows("west", |group| group.status.as_mut().unwrap().last_group_sync_time = None)
+            .placed(&[Chosen::home("west")])
+            .with(|world| {
+                edit(&mut world.drpc, |drpc| {
+                    let loss = json!({ "time": "2030-01-01T11:59:00Z", "dataUntil": until });
+                    drpc.status.get_or_insert_default().last_failover = serde_json::from_value(loss).unwrap();
+                });
+            })
+    };
+    let back = |world: World| plan(&world, &Wish { act: Act::Failover, target: "east".into() }, now()).loses;
+    assert_eq!(back(failed_over(Some("2030-01-01T11:58:30Z"))), Loss::AtMostSeconds(90));
+    assert_eq!(back(failed_over(None)), Loss::Unknown);
 }
