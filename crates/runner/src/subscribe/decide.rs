@@ -15,6 +15,8 @@ pub enum Decided {
     None,
     /// The application belongs here.
     Here,
+    /// It failed over from here: what is here is left as it is until its volumes are secondary.
+    Retained,
     /// There is a decision, and this cluster is not in it.
     Elsewhere,
 }
@@ -138,6 +140,8 @@ pub fn decide(world: &World) -> Decision<Effect, Wait, ()> {
         // An application that loses its source or its decision is not one that somebody wants gone.
         Decided::None => Decision::wait(Wait::NoDecision),
         Decided::Elsewhere => take_off(world),
+        // It runs elsewhere now. A cluster that was rebuilt meanwhile would start it a second time, on empty volumes.
+        Decided::Retained => Decision::settled(),
         Decided::Here => match &world.manifests {
             None => Decision::wait(Wait::SourceMissing),
             Some(Err(why)) => Decision::wait(Wait::BadManifests(why.clone())),

@@ -19,6 +19,7 @@ use kube::Resource;
 use kube::api::Patch;
 use lifeboat_api::annotations::{DEPLOYED_BY, DEPLOYED_FROM, MANIFEST_HASH};
 use lifeboat_api::cluster::PlacementDecision;
+use lifeboat_api::conditions::drpc::DECISION_RETAINED_FOR_FAILOVER;
 use lifeboat_api::labels::{MANIFESTS_OF, PLACEMENT};
 use lifeboat_engine::{
     Change, Clock, Controller, Decision, EffectError, Engine, ObjectKey, Objects, Selection, Settings,
@@ -151,10 +152,12 @@ impl Subscriptions {
         if told.peek().is_none() {
             return Decided::None;
         }
-        let mut clusters = told.filter_map(|one| one.status.as_ref()).flat_map(|status| &status.decisions);
-        match clusters.any(|one| one.cluster_name == self.cluster) {
-            true => Decided::Here,
-            false => Decided::Elsewhere,
+        let clusters = told.filter_map(|one| one.status.as_ref()).flat_map(|status| &status.decisions);
+        let here: Vec<_> = clusters.filter(|one| one.cluster_name == self.cluster).collect();
+        match here.iter().all(|one| one.reason == DECISION_RETAINED_FOR_FAILOVER) {
+            _ if here.is_empty() => Decided::Elsewhere,
+            true => Decided::Retained,
+            false => Decided::Here,
         }
     }
 

@@ -100,6 +100,17 @@ fn an_application_is_taken_off_where_a_decision_says_so() {
 }
 
 #[test]
+fn an_application_that_failed_over_is_left_as_it_is_where_it_was() {
+    use Decided::Retained;
+    let ours = [
+        (CLAIM, "data", seen(Some("r"), "h0", false)),
+        (Kind::Deployment, "old", seen(Some("r"), "h1", false)),
+    ];
+    check("nothing is changed and nothing goes", &world(Retained, Some("r"), &ours), "rests");
+    check("a cluster that was rebuilt does not start it again", &world(Retained, None, &[]), "rests");
+}
+
+#[test]
 fn nothing_happens_by_omission() {
     let ours = [(CLAIM, "data", seen(Some("r"), "h1", false))];
     check("an unread hub", &world(Decided::Unread, Some("r"), &ours), "waits HubUnread");
