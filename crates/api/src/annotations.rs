@@ -64,6 +64,10 @@ pub const FIRST_DEPLOYMENT: &str = "ramendr.openshift.io/first-deployment";
 /// known to peers.
 pub const ABANDON_STORES: &str = "ramendr.openshift.io/abandon-stores";
 
+/// On a ManagedCluster: set by the user; identity of the cluster that was built in the place of the one that the hub knows by this name. Ours, not known
+/// to peers.
+pub const REBUILT_AS: &str = "ramendr.openshift.io/rebuilt-as";
+
 /// On a group: set by the hub before it deletes the group's work, or by the user before they delete the group; "true" says that the deletion ends the
 /// protection. A group that is deleted without it is orphaned: its volumes and records are kept. Ours, not known to peers.
 pub const END_PROTECTION: &str = "ramendr.openshift.io/end-protection";

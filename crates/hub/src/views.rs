@@ -157,7 +157,9 @@ pub fn reach(name: &str, cluster: Option<&ManagedCluster>, pulse: Option<&Beat>)
         Some(available) if available.status == "True" => {}
         Some(available) => {
             let since = available.last_transition_time.0;
-            return Reach::Silent(format!("cluster {name} is not available since {since}"));
+            let other = find(conditions, fleet::TYPE_SAME_CLUSTER).filter(|same| same.status == "False");
+            let other = other.map(|same| format!("; {}", same.message)).unwrap_or_default();
+            return Reach::Silent(format!("cluster {name} is not available since {since}{other}"));
         }
         None => return Reach::Silent(format!("cluster {name} has never been available")),
     }

@@ -26,6 +26,10 @@ pub const CLUSTER_LEASE: &str = "managed-cluster-lease";
 pub const LEASE_DURATIONS: i32 = 5;
 /// Duration of a lease where the ManagedCluster gives none, in seconds.
 pub const DEFAULT_LEASE_SECONDS: i32 = 60;
+/// ManagedCluster: whether the cluster that answers by this name is the one that the hub knows. Ours, and only there once it was not.
+pub const TYPE_SAME_CLUSTER: &str = "SameCluster";
+/// Another cluster asked to join by the same name.
+pub const REASON_OTHER_CLUSTER: &str = "OtherCluster";
 /// ManagedCluster claim with the name it is known by.
 pub const CLAIM_NAME: &str = "name";
 /// ManagedCluster claim with the identity of the cluster.

@@ -3,6 +3,7 @@
 use crate::cluster::ground::claimed_id;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
+use lifeboat_api::annotations;
 use lifeboat_api::cluster::{ClusterClaim, ManagedCluster, ManagedClusterStatus};
 use lifeboat_api::conditions::fleet as words;
 use lifeboat_engine::conditions::{Conditions, Holds};
@@ -49,7 +50,14 @@ pub enum Why {
     /// The cluster's identity has not been seen yet.
     IdentityUnknown,
     /// The hub's ManagedCluster of this name is another cluster.
-    OtherCluster(String),
+    OtherCluster {
+        /// The name.
+        name: String,
+        /// Identity of the cluster that the hub knows.
+        known: String,
+        /// Identity of this one.
+        ours: String,
+    },
     /// The hub's record does not say yet which cluster this is.
     NotOnRecord,
     /// The lease is fresh.
@@ -71,9 +79,10 @@ impl fmt::Display for Why {
                 words::CLUSTER_LEASE
             ),
             Self::IdentityUnknown => f.write_str("the cluster's namespace kube-system cannot be seen"),
-            Self::OtherCluster(id) => write!(
+            Self::OtherCluster { name, known, ours } => write!(
                 f,
-                "the hub knows another cluster ({id}) by this name; give this one a name of its own, or remove the claim id.k8s.io of the former"
+                "another cluster ({ours}) asks to join as {name}, which the hub knows as {known}. If {name} was rebuilt, run on the hub: kubectl annotate managedcluster {name} {}={ours} --overwrite. If not, give the other cluster a name of its own",
+                annotations::REBUILT_AS
             ),
             Self::NotOnRecord => write!(
                 f,
@@ -87,7 +96,7 @@ impl fmt::Display for Why {
 
 impl lifeboat_engine::Why for Why {
     fn event(&self) -> Option<Level> {
-        matches!(self, Self::OtherCluster(_)).then_some(Level::Warning)
+        matches!(self, Self::OtherCluster { .. }).then_some(Level::Warning)
     }
 }
 
@@ -95,6 +104,14 @@ impl lifeboat_engine::Why for Why {
 pub fn membership(world: &World, now: Timestamp) -> Decision<Effect, Why, ManagedClusterStatus> {
     let Some(cluster) = &world.cluster else { return Decision::act([Effect::Register]) };
     match obstacle(world, cluster) {
+        // Events are forgotten, and people look at the ManagedCluster.
+        Some(why @ Why::OtherCluster { .. }) => {
+            let mut status = cluster.status.clone().unwrap_or_default();
+            let set = Conditions { generation: cluster.metadata.generation, now };
+            let (type_, reason) = (words::TYPE_SAME_CLUSTER, words::REASON_OTHER_CLUSTER);
+            set.set(&mut status.conditions, type_, Holds::False, reason, &why.to_string());
+            Decision::wait(why).showing(status)
+        }
         Some(why) => Decision::wait(why),
         None => Decision::settled().showing(status(world, cluster, now)),
     }
@@ -102,11 +119,17 @@ pub fn membership(world: &World, now: Timestamp) -> Decision<Effect, Why, Manage
 
 fn obstacle(world: &World, cluster: &ManagedCluster) -> Option<Why> {
     let Some(id) = &world.id else { return Some(Why::IdentityUnknown) };
-    if let Some(other) = claimed_id(cluster).filter(|claimed| claimed != id) {
-        return Some(Why::OtherCluster(other));
+    if let Some(known) = claimed_id(cluster).filter(|known| known != id && !is_rebuilt(cluster, id)) {
+        return Some(Why::OtherCluster { name: world.name.clone(), known, ours: id.clone() });
     }
     let accepted = cluster.spec.hub_accepts_client && cluster.metadata.deletion_timestamp.is_none();
     (!accepted).then(|| Why::NotAccepted(world.name.clone()))
+}
+
+/// Whether a person said that this cluster was built in the place of the one that the hub knows.
+fn is_rebuilt(cluster: &ManagedCluster, id: &str) -> bool {
+    let notes = cluster.metadata.annotations.as_ref();
+    notes.and_then(|notes| notes.get(annotations::REBUILT_AS)).is_some_and(|said| said.trim() == id)
 }
 
 fn status(world: &World, cluster: &ManagedCluster, now: Timestamp) -> ManagedClusterStatus {
@@ -123,6 +146,9 @@ fn status(world: &World, cluster: &ManagedCluster, now: Timestamp) -> ManagedClu
     let set = Conditions { generation: cluster.metadata.generation, now };
     let (type_, reason) = (words::TYPE_JOINED, words::REASON_JOINED);
     set.set(&mut status.conditions, type_, Holds::True, reason, "Managed cluster joined");
+    if claimed_id(cluster).is_some_and(|known| Some(known) != world.id) {
+        status.conditions.retain(|one| one.type_ != words::TYPE_SAME_CLUSTER);
+    }
     status
 }
 
@@ -142,7 +168,7 @@ pub fn heartbeat(pulse: &Pulse, now: Timestamp) -> Decision<Effect, Why, ()> {
         return Decision::wait(why);
     }
     // Else the hub would call a cluster available without knowing which one it is.
-    if claimed_id(cluster).is_none() {
+    if claimed_id(cluster) != world.id {
         return Decision::wait(Why::NotOnRecord);
     }
     let Some(lease) = &pulse.lease else { return Decision::wait(Why::NoLease(world.name.clone())) };

@@ -57,6 +57,14 @@ fn a_cluster_joins_as_what_it_is() {
     check(Some(cluster(false, None)), Some("1"), "wait NotAccepted");
     check(Some(cluster(true, None)), None, "wait IdentityUnknown");
     check(Some(cluster(true, Some("2"))), Some("1"), "wait OtherCluster");
+    let rebuilt = |id: &str| {
+        let mut cluster = cluster(true, Some("2"));
+        let notes = cluster.metadata.annotations.get_or_insert_default();
+        notes.insert(lifeboat_api::annotations::REBUILT_AS.to_owned(), id.to_owned());
+        cluster
+    };
+    check(Some(rebuilt("1")), Some("1"), "settled");
+    check(Some(rebuilt("3")), Some("1"), "wait OtherCluster");
     check(Some(cluster(true, None)), Some("1"), "settled");
     check(Some(cluster(true, Some("1"))), Some("1"), "settled");
 }
@@ -73,6 +81,10 @@ fn a_lease_is_renewed_when_it_is_due_and_by_nobody_else() {
     check(Some(cluster(false, None)), Some(lease(None)), "wait NotAccepted");
     check(Some(cluster(true, Some("2"))), Some(lease(None)), "wait OtherCluster");
     check(Some(cluster(true, None)), Some(lease(None)), "wait NotOnRecord");
+    let mut rebuilt = cluster(true, Some("2"));
+    let notes = rebuilt.metadata.annotations.get_or_insert_default();
+    notes.insert(lifeboat_api::annotations::REBUILT_AS.to_owned(), "1".to_owned());
+    check(Some(rebuilt), Some(lease(None)), "wait NotOnRecord");
     check(Some(cluster(true, Some("1"))), None, "wait NoLease");
     check(Some(cluster(true, Some("1"))), Some(lease(None)), "Renew");
     let fresh = Some(lease(Some("2030-01-01T00:09:55.000000Z")));
@@ -170,4 +182,31 @@ fn what_an_agent_of_ocms_says_of_its_illness_stands() {
     world.lease = Some(Arc::new(lease(Some("2030-01-01T00:09:59.000000Z"))));
     let conditions = decide(&world, at(NOW)).status.unwrap().conditions;
     assert_eq!(find(&conditions, "ManagedClusterConditionAvailable").unwrap().message, "ill");
+}
+
+#[test]
+fn a_cluster_that_was_rebuilt_is_told_of_until_a_person_says_so() {
+    let shown = |cluster: &ManagedCluster| {
+        let world = World {
+            name: "east".to_owned(),
+            cluster: Some(Arc::new(cluster.clone())),
+            id: Some("1".to_owned()),
+        };
+        membership(&world, at(NOW)).status.unwrap()
+    };
+    let mut known = cluster(true, Some("2"));
+    let told = shown(&known);
+    let said = told.conditions.iter().find(|one| one.type_ == "SameCluster").unwrap();
+    let remedy = "kubectl annotate managedcluster east ramendr.openshift.io/rebuilt-as=1";
+    assert!(said.status == "False" && said.message.contains(remedy), "{said:?}");
+    assert!(
+        told.cluster_claims.iter().any(|claim| claim.value.as_deref() == Some("2")),
+        "it is not let in by itself"
+    );
+    known.status = Some(told);
+    let notes = known.metadata.annotations.get_or_insert_default();
+    notes.insert(lifeboat_api::annotations::REBUILT_AS.to_owned(), "1".to_owned());
+    let joined = shown(&known);
+    assert!(joined.conditions.iter().all(|one| one.type_ != "SameCluster"));
+    assert!(joined.cluster_claims.iter().any(|claim| claim.value.as_deref() == Some("1")));
 }
