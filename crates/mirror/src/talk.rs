@@ -153,7 +153,9 @@ pub enum Refused {
         seen: u64,
     },
     /// It is primary there too, or about to be.
-    #[error("the peer has the volume as primary at epoch {epoch}: one of the two must become secondary")]
+    #[error(
+        "the peer has the volume as primary at epoch {epoch}: one of the two must become secondary. If a VRG that was deleted there left its PV behind, `lifeboat forget` on that cluster shows it and gives it up"
+    )]
     Primary {
         /// The epoch at which it is.
         epoch: u64,

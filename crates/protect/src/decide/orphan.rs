@@ -280,7 +280,7 @@ fn choices(world: &World, at: i64, lost: &[String]) -> String {
         false => format!("Its data is kept in PV {}.", volumes.join(", ")),
     };
     format!(
-        "VRG {space}/{name} was deleted without the order to end protection, and PVC {} is not as it was. {kept} Nothing is protected or sent until you choose: `lifeboat failover {name}` to run on the peer's copy, `lifeboat repair {name} --restore-here` to use these PVs again, or `lifeboat forget {name}` to give them up.",
+        "VRG {space}/{name} was deleted without the order to end protection, and PVC {} is not as it was. {kept} Nothing is protected or sent until you choose: `lifeboat failover {name}` to run on the peer's copy, `lifeboat repair {name} --restore-here` to use these PVs again, or `lifeboat forget --of {space}/{name}` on this cluster to give them up.",
         lost.join(", ")
     )
 }

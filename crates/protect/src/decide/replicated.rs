@@ -177,16 +177,13 @@ fn primary_reached(
             words::TYPE_DATA_READY,
             Said::yes(words::REASON_READY, "PVC in the VolumeReplicationGroup is ready for use"),
         )
-        .say(
-            words::TYPE_DATA_PROTECTED,
-            Said::no(
-                words::REASON_REPLICATING,
-                "PVC is replicating: what was written since the last sync is not at the peer",
-            ),
-        );
+        .say(words::TYPE_DATA_PROTECTED, flows(replication));
     verdict.last_sync = status.last_sync_time;
     verdict.duration = status.last_sync_duration;
     verdict.bytes = status.last_sync_bytes;
+    if let Some(stopped) = stopped(replication) {
+        plan.wait_for(name, Wait::Storage(format!("PVC {name} is not replicated now: {}", stopped.message)));
+    }
     let Some(info) = current(replication, driver::TYPE_DESTINATION_INFO_AVAILABLE) else {
         return handle(world, now, plan, claim, status.destination_volume_id.as_deref());
     };
@@ -203,6 +200,26 @@ fn primary_reached(
     );
     let why = format!("the storage has not told yet what the volume of {name} is called at the peer");
     plan.wait_for(name, Wait::Storage(why));
+}
+
+/// What the driver says where nothing is replicated now. Not every driver tells.
+fn stopped(replication: &VolumeReplication) -> Option<&Condition> {
+    current(replication, driver::TYPE_REPLICATING).filter(|one| one.status == "False")
+}
+
+/// Whether what a primary writes goes to the peer.
+fn flows(replication: &VolumeReplication) -> Said {
+    let synced = replication.status.as_ref().is_some_and(|status| status.last_sync_time.is_some());
+    match stopped(replication) {
+        Some(stopped) if !synced => Said::no(
+            words::REASON_PROGRESSING,
+            format!("nothing was replicated since the PVC is primary here: {}", stopped.message),
+        ),
+        _ => Said::no(
+            words::REASON_REPLICATING,
+            "PVC is replicating: what was written since the last sync is not at the peer",
+        ),
+    }
 }
 
 /// What the volume is called at the peer is noted on it, so that the record says so too.

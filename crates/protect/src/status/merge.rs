@@ -153,8 +153,15 @@ fn replicated_protected(claims: &[(&str, &Verdict)]) -> Said {
     let in_time: Vec<(&str, &Verdict)> = claims.iter().copied().filter(|(_, one)| !one.late).collect();
     let open =
         with(&in_time, type_, |said| said.is_some_and(|said| said.reason == words::REASON_PROGRESSING));
-    if !open.is_empty() {
-        return Said::no(words::REASON_PROGRESSING, named(&open, "PVCs are progressing"));
+    if let Some(first) = open.first() {
+        // What is told of one is what people need to know; the others say theirs by themselves.
+        let why = in_time.iter().find(|(name, _)| name == first).and_then(|(_, one)| one.said.get(type_));
+        let why = why.map(|said| said.message.as_str()).filter(|why| !why.is_empty());
+        let open = named(&open, "PVCs are progressing");
+        return Said::no(
+            words::REASON_PROGRESSING,
+            why.map_or_else(|| open.clone(), |why| format!("{open}: {why}")),
+        );
     }
     let flowing = with(claims, type_, |said| said.is_some_and(|said| said.holds != Holds::True));
     match flowing.is_empty() {

@@ -42,7 +42,7 @@ pub fn carry(world: &World, now: Timestamp, known: &Commission) -> Step {
     if let Some(step) = promote(world, now, known, holder) {
         return step;
     }
-    if let Some(step) = orphan::wait(world, now, known, holder) {
+    if let Some(step) = orphan::wait(world, now, known) {
         return step;
     }
     let ready = readiness(world, now, known, holder);

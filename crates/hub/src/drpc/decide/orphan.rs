@@ -4,9 +4,8 @@
 
 use crate::drpc::commission::Commission;
 use crate::drpc::decide::{Effect, Peer, Report, Step};
-use crate::drpc::status::told_by;
 use crate::drpc::why::Wait;
-use crate::drpc::world::{Chosen, GroupWords as _, Site, World};
+use crate::drpc::world::{Chosen, GroupWords as _, World};
 use crate::words::Words as _;
 use jiff::Timestamp;
 use lifeboat_api::ramen::{DRState, Progression};
@@ -18,11 +17,11 @@ pub fn is_orphaned(world: &World, now: Timestamp, known: &Commission) -> bool {
 }
 
 /// Takes the application off an orphaned holder, and says what can be chosen. Nothing where the holder is not orphaned.
-pub fn wait(world: &World, now: Timestamp, known: &Commission, holder: &Site) -> Option<Step> {
+pub fn wait(world: &World, now: Timestamp, known: &Commission) -> Option<Step> {
     if !is_orphaned(world, now, known) {
         return None;
     }
-    let why = Wait::Orphaned(choices(world, known, holder));
+    let why = Wait::Orphaned(choices(world, known));
     let mut report = Report::new(DRState::WaitForUser, Progression::Paused, Peer::FailoverAllowed);
     report.unwell = Some(why.clone());
     report.waits.push(why);
@@ -34,17 +33,17 @@ pub fn wait(world: &World, now: Timestamp, known: &Commission, holder: &Site) ->
     }
 }
 
-fn choices(world: &World, known: &Commission, holder: &Site) -> String {
+fn choices(world: &World, known: &Commission) -> String {
     let (app, here) = (world.drpc.name(), &known.holder);
-    let told = holder.seen.found().map(|group| told_by(group)).unwrap_or_default();
     let other = match world.peer_of(here) {
         Some(peer) => format!("`lifeboat failover {app} --to {}` to start from the copy there, ", peer.name),
         None => String::new(),
     };
     format!(
-        "The VRG {} and its PVCs were deleted on cluster {here} without an order to end protection{told}. Its PVs and records are kept, and the \
+        "The VRG {group} and its PVCs were deleted on cluster {here} without an order to end protection. Its PVs and records are kept, and the \
          application is taken off that cluster, where it would start empty. Choose: {other}`lifeboat repair {app} --restore-here` to use the kept PVs on \
-         {here} again, or `lifeboat forget {app}` to end its protection.",
-        world.group_key()
+         {here} again, or `kubectl delete drplacementcontrol {app}` to end its protection. `lifeboat forget --of {group} --context {here}` shows the kept PVs \
+         and gives them up.",
+        group = world.group_key()
     )
 }

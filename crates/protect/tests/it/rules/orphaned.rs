@@ -210,7 +210,9 @@ fn returned(
         let status = decision.status.expect("it says so");
         let said = status.conditions.iter().find(|one| one.type_ == "ClusterDataReady").unwrap();
         assert_eq!((said.status.as_str(), said.reason.as_str()), ("False", "Orphaned"), "{rule}");
-        for word in ["lifeboat failover web", "lifeboat repair web --restore-here", "lifeboat forget web"] {
+        for word in
+            ["lifeboat failover web", "lifeboat repair web --restore-here", "lifeboat forget --of app/web"]
+        {
             assert!(said.message.contains(word), "{rule}: {}", said.message);
         }
     }

@@ -1,11 +1,14 @@
 //! Epochs, demotion, what a driver's word is worth, and what is refused.
 
+use super::furniture::{protected, replication};
 use super::{claim, now, seen, world};
 use lifeboat_api::replication::{ReplicationState, VolumeReplication};
 use lifeboat_engine::Why as _;
+use lifeboat_protect::decide::classify::Way;
 use lifeboat_protect::decide::demote::may_demote;
 use lifeboat_protect::decide::epoch::{Judged, judge};
-use lifeboat_protect::decide::replicated::{Word, word};
+use lifeboat_protect::decide::plan::{Path, Plan};
+use lifeboat_protect::decide::replicated::{self, Word, word};
 use lifeboat_protect::decide::unsupported::refused;
 use lifeboat_protect::decide::{Effect, decide};
 use lifeboat_protect::ledger::Reading;
@@ -197,4 +200,42 @@ fn r7_claims_of_a_status_without_namespaces_get_the_groups() {
     let shown = lifeboat_protect::status::Telling::of(&world, now()).done();
     assert_eq!(shown.protected_pvcs[0].namespace.as_deref(), Some("app"), "R7");
     assert_eq!(shown.observed_generation, Some(3), "R7");
+}
+
+#[test]
+fn a_primary_whose_driver_sends_nothing_says_so() {
+    let said = |synced: bool, replicating: Option<&str>| {
+        let mut world = world(|_| {});
+        world.claims = vec![protected(|_| {})];
+        replication(&mut world, "primary", |one| {
+            if let Some(status) = replicating {
+                let condition = json!({ "type": "Replicating", "status": status, "observedGeneration": 2,
+                    "reason": "R", "message": "the peer is primary", "lastTransitionTime": "2030-01-01T00:00:00Z" });
+                one["status"]["conditions"].as_array_mut().unwrap().push(condition);
+            }
+            if synced {
+                one["status"]["lastSyncTime"] = json!("2030-01-01T00:00:00Z");
+            }
+        });
+        let way = Way {
+            path: Path::Replicated,
+            class: Some("five".to_owned()),
+            storage_id: None,
+            replication_id: None,
+            shortfall: None,
+        };
+        let mut plan = Plan::default();
+        replicated::primary(&world, now(), &mut plan, &[(&world.claims[0], way)], "");
+        let protected = plan.verdicts["one"].said["DataProtected"].clone();
+        let waits = plan.waits.iter().any(|(why, _)| why.to_string().contains("the peer is primary"));
+        (protected.reason, protected.message.contains("the peer is primary"), waits)
+    };
+    assert_eq!(said(false, None), ("Replicating", false, false), "not every driver tells");
+    assert_eq!(said(true, Some("True")), ("Replicating", false, false));
+    assert_eq!(
+        said(false, Some("False")),
+        ("Progressing", true, true),
+        "a hub takes Replicating for protected"
+    );
+    assert_eq!(said(true, Some("False")), ("Replicating", false, true), "it is late in time");
 }

@@ -66,7 +66,12 @@ fn an_application_is_taken_off_an_orphaned_cluster() {
     assert_eq!(said("Available"), ("False".into(), "Orphaned".into()));
     assert_eq!(said("PeerReady"), ("True".into(), "Success".into()));
     let message = &status.blockers[0].message;
-    for choice in ["failover web --to west", "repair web --restore-here", "forget web", "shop/web"] {
+    for choice in [
+        "failover web --to west",
+        "repair web --restore-here",
+        "delete drplacementcontrol web",
+        "forget --of shop/web --context east",
+    ] {
         assert!(message.contains(choice), "{message}");
     }
     // A copy that was made before still counts.
