@@ -108,6 +108,17 @@ impl Fleet {
         self.folder.path().join(cluster)
     }
 
+    /// Empties a cluster that is lost, as a machine is that was bought in its place: no objects, no volumes, no records. Only its name and its
+    /// certificates are as they were.
+    pub fn wipe(&self, cluster: &str) {
+        for entry in std::fs::read_dir(self.home(cluster)).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() && path.file_name().is_some_and(|name| name != "pki") {
+                std::fs::remove_dir_all(&path).expect("removed");
+            }
+        }
+    }
+
     /// A client of a cluster.
     pub async fn client(&self, cluster: &str) -> kube::Client {
         let kubeconfig = Kubeconfig::read_from(self.folder.path().join("kubeconfig")).expect("a kubeconfig");
@@ -118,9 +129,14 @@ impl Fleet {
 
     /// Runs a command of the CLI at the hub.
     pub fn run(&self, args: &[&str]) -> Ran {
+        self.run_at("hub", args)
+    }
+
+    /// Runs a command of the CLI at a cluster.
+    pub fn run_at(&self, cluster: &str, args: &[&str]) -> Ran {
         let output = Command::new(program())
             .args(args)
-            .args(["--context", "hub", "--kubeconfig"])
+            .args(["--context", cluster, "--kubeconfig"])
             .arg(self.folder.path().join("kubeconfig"))
             .stdin(Stdio::null())
             .output()

@@ -47,3 +47,8 @@ async fn an_application_changes_and_moves() {
     let steps = [Step::Grow, Step::AddClaim, Step::Relocate, Step::Scale, Step::RemoveClaim, Step::Failover];
     walk(Way::Copied, 1, &steps).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mirrored_namespace_is_deleted_and_the_copy_used() {
+    walk(Way::Mirrored, 1, &[Step::DeleteNamespaceThenFailover, Step::Relocate]).await;
+}

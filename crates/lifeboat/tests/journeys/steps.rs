@@ -6,7 +6,8 @@ use crate::disks::{self, CLUSTERS, Held};
 use crate::fleet::{Fleet, NAME, PATIENCE, SPACE, Way, claim, delete};
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod};
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use lifeboat_api::cluster::ManagedCluster;
 use lifeboat_api::ramen::{DRPlacementControl, VolumeReplicationGroup};
 use lifeboat_api::snapshot::VolumeSnapshotClass;
 use lifeboat_runner::sample::Record;
@@ -37,8 +38,14 @@ pub enum Step {
     EndAndProtect,
     /// Loses the cluster where the application runs, fails over, and brings it back.
     LoseCluster,
+    /// Loses the cluster where the application runs with all its disks, fails over, and puts an empty one in its place.
+    RebuildCluster,
+    /// Loses the other cluster with all its disks, and puts an empty one in its place.
+    RebuildPeer,
     /// Loses the hub and brings it back.
     LoseHub,
+    /// Fails over and relocates, ten times in a row.
+    TenMoves,
     /// Scales the application to zero, and up again.
     Scale,
     /// Asks for larger PVCs.
@@ -90,7 +97,10 @@ impl Journey {
             Step::DeletePod => self.delete_pod().await,
             Step::EndAndProtect => self.end_and_protect().await,
             Step::LoseCluster => self.lose_cluster().await,
+            Step::RebuildCluster => self.rebuild_cluster().await,
+            Step::RebuildPeer => self.rebuild_peer().await,
             Step::LoseHub => self.lose_hub().await,
+            Step::TenMoves => self.ten_moves().await,
             Step::Scale => self.scale().await,
             Step::Grow => self.grow().await,
             Step::AddClaim => self.add_claim().await,
@@ -443,7 +453,7 @@ impl Journey {
     }
 
     async fn delete_namespace_then_failover(&mut self) -> Outcome {
-        let source = self.held().await;
+        let (source, left) = (self.held().await, self.here);
         self.delete_namespace().await?;
         self.told("lifeboat failover")?;
         let kept = self.floor.clone();
@@ -454,7 +464,26 @@ impl Journey {
                 return Err(format!("DATA LOST: no disk has {record:?} of PVC {claim} any more"));
             }
         }
-        Ok(())
+        match self.fleet.way {
+            Way::Mirrored => self.forget(left).await,
+            Way::Copied | Way::Direct => Ok(()),
+        }
+    }
+
+    /// A mirror cannot write where the old volume is kept: status says so, and the person gives it up.
+    async fn forget(&self, left: &str) -> Outcome {
+        let began = Instant::now();
+        while self.told("lifeboat forget").is_err() {
+            if began.elapsed() > PATIENCE {
+                return self.told("lifeboat forget");
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        let ran = self.fleet.run_at(left, &["forget", "--of", &format!("{SPACE}/{NAME}"), "--yes"]);
+        match ran.code {
+            0 => Ok(()),
+            code => Err(format!("`lifeboat forget` gives {code}:\n{}", ran.text)),
+        }
     }
 
     async fn delete_namespace_then_restore(&mut self) -> Outcome {
@@ -563,6 +592,73 @@ impl Journey {
         self.fleet.site("lose", lost)?;
         self.failover(Some(before)).await?;
         self.fleet.site("revive", lost)
+    }
+
+    async fn rebuild_cluster(&mut self) -> Outcome {
+        let lost = self.here;
+        let before = self.held().await;
+        self.fleet.site("lose", lost)?;
+        self.failover(Some(before)).await?;
+        self.replace(lost).await
+    }
+
+    async fn rebuild_peer(&mut self) -> Outcome {
+        self.restart_floor().await;
+        self.copied.clear();
+        let lost = other(self.here);
+        self.fleet.site("lose", lost)?;
+        self.replace(lost).await
+    }
+
+    /// Puts an empty cluster in the place of one that is lost, and lets it in as status says.
+    async fn replace(&self, lost: &'static str) -> Outcome {
+        self.fleet.wipe(lost);
+        self.fleet.site("revive", lost)?;
+        let note = lifeboat_api::annotations::REBUILT_AS;
+        let began = Instant::now();
+        let id = loop {
+            let text = self.fleet.app(&["status"]).text;
+            let named = text.split_once(&format!("kubectl annotate managedcluster {lost} {note}="));
+            if let Some(id) = named.and_then(|(_, rest)| rest.split_whitespace().next()) {
+                break id.to_owned();
+            }
+            if began.elapsed() > PATIENCE {
+                return Err(format!(
+                    "`lifeboat status` does not say how a rebuilt cluster is let in:\n{text}"
+                ));
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        };
+        let clusters: Api<ManagedCluster> = Api::all(self.fleet.client("hub").await);
+        let rebuilt = json!({"metadata": {"annotations": {note: id}}});
+        clusters.patch(lost, &PatchParams::default(), &Patch::Merge(rebuilt)).await.expect("annotated");
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(20) {
+            let pods: Api<Pod> = Api::namespaced(self.fleet.client(lost).await, SPACE);
+            if !pods.list(&ListParams::default()).await.expect("listed").items.is_empty() {
+                return Err(format!("TWO WRITERS: {lost} was rebuilt and runs the application too"));
+            }
+            if self.fleet.app(&["status"]).code == 0 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        Ok(())
+    }
+
+    async fn ten_moves(&mut self) -> Outcome {
+        for number in 1..=10 {
+            let done = match number % 2 {
+                0 => self.relocate().await,
+                _ => self.failover(None).await,
+            };
+            let settled = match done {
+                Ok(()) => self.settle().await,
+                Err(why) => Err(why),
+            };
+            settled.map_err(|why| format!("move {number}: {why}"))?;
+        }
+        Ok(())
     }
 
     async fn lose_hub(&mut self) -> Outcome {
