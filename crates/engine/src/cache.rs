@@ -233,6 +233,13 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
         state.objects.get(key).is_none_or(|known| version(&**known) < version_seen)
     }
 
+    /// Whether an object of a picture would change anything: a later version, or another object of the same name.
+    pub fn is_news(&self, key: &ObjectKey, uid_seen: &str, version_seen: u64) -> bool {
+        let state = self.state.read();
+        let known = state.objects.get(key);
+        known.is_none_or(|known| version(&**known) < version_seen || uid(&**known) != uid_seen)
+    }
+
     /// An object, if it is known in just this version.
     pub(crate) fn at_version(&self, key: &ObjectKey, uid_seen: &str, version_seen: u64) -> Option<Arc<K>> {
         let known = self.get(key)?;
@@ -320,12 +327,49 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
             // A deletion of ours that the picture still lacks is newer than it, and will come as an event.
             let mut still_gone = BTreeSet::new();
             for object in picture.into_values().flatten() {
-                match state.gone.take(uid(&*object)) {
-                    Some(uid) => drop(still_gone.insert(uid)),
-                    None => changes.push(self.put(&mut state, object)),
+                if let Some(uid) = state.gone.take(uid(&*object)) {
+                    still_gone.insert(uid);
+                    continue;
                 }
+                // One of the same name that another server made: a write of ours would be newer than the picture.
+                let known = state.objects.get(&ObjectKey::of(&*object));
+                let other =
+                    known.is_some_and(|known| uid(&**known) != uid(&*object) && version(&**known) <= at);
+                changes.push(match other {
+                    true => Some(self.replace(&mut state, object)),
+                    false => self.put(&mut state, object),
+                });
             }
             state.gone = still_gone;
+            state.position = at;
+            state.synced = true;
+            changes
+        };
+        for change in changes {
+            self.tell(change);
+        }
+    }
+
+    /// A full picture of a server that has gone back to an earlier version, or begun with none: whatever was known is of another time, and
+    /// its versions cannot be compared.
+    pub fn begins_anew(&self, picture: BTreeMap<ObjectKey, Option<Arc<K>>>, at: u64) {
+        let _order = self.telling.lock();
+        let changes: Vec<_> = {
+            let mut state = self.state.write();
+            let seen = |key: &ObjectKey| picture.get(key).is_some_and(Option::is_some);
+            let missing: Vec<ObjectKey> = state.objects.keys().filter(|key| !seen(key)).cloned().collect();
+            state.unreadable.retain(|key, _| picture.contains_key(key));
+            let mut changes: Vec<_> = missing.iter().map(|key| self.take(&mut state, key)).collect();
+            for object in picture.into_values().flatten() {
+                let known = state.objects.get(&ObjectKey::of(&*object));
+                let same = known.is_some_and(|known| {
+                    uid(&**known) == uid(&*object) && version(&**known) == version(&*object)
+                });
+                if !same {
+                    changes.push(Some(self.replace(&mut state, object)));
+                }
+            }
+            state.gone.clear();
             state.position = at;
             state.synced = true;
             changes
@@ -340,10 +384,15 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
         if state.objects.get(&key).is_some_and(|known| version(&**known) >= version(&*new)) {
             return None;
         }
+        Some(self.replace(state, new))
+    }
+
+    fn replace(&self, state: &mut State<K>, new: Arc<K>) -> Change<K> {
+        let key = ObjectKey::of(&*new);
         state.unreadable.remove(&key);
         let old = state.objects.insert(key.clone(), new.clone());
         self.reindex(&key, old.as_ref(), Some(&new));
-        Some(Change { old, new: Some(new) })
+        Change { old, new: Some(new) }
     }
 
     fn take(&self, state: &mut State<K>, key: &ObjectKey) -> Option<Change<K>> {

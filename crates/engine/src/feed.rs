@@ -18,7 +18,7 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use kube::Resource;
 use kube::api::{ListParams, WatchParams};
-use kube::core::{Request, WatchEvent};
+use kube::core::{Request, Status, WatchEvent};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -132,7 +132,7 @@ enum Ended {
 impl From<kube::Error> for Ended {
     fn from(error: kube::Error) -> Self {
         match &error {
-            kube::Error::Api(status) if status.code == 410 => Self::Again,
+            kube::Error::Api(status) if status.code == 410 || is_too_large(status) => Self::Again,
             _ => Self::Failed(error),
         }
     }
@@ -170,7 +170,7 @@ where
                 (true, true) => match self.stream_picture(refusals >= REFUSALS).await {
                     Ok(events) => {
                         picture = false;
-                        self.follow(events, picture_due).await
+                        self.follow(events, self.cache.position(), picture_due).await
                     }
                     Err(ended) => ended,
                 },
@@ -202,6 +202,8 @@ where
                     failures += 1;
                     self.metrics.feed_failed(&kind);
                     tracing::warn!(kind, failures, error = told(&error), "watching failed");
+                    // Whoever answers next may have been rebuilt or restored, and its versions may look like a continuation.
+                    picture |= matches!(error, kube::Error::Service(_) | kube::Error::HyperError(_));
                     Some(self.settings.backoff.after(failures))
                 }
             };
@@ -242,7 +244,7 @@ where
                 Err(_) | Ok(None) => return Err(Ended::Failed(ended_early())),
                 Ok(Some(Err(error))) => return Err(error.into()),
                 Ok(Some(Ok(WatchEvent::Added(item) | WatchEvent::Modified(item)))) => {
-                    self.paint(&mut picture, &item);
+                    self.paint(&mut picture, &item, accept_old);
                 }
                 // The picture takes a while on a large kind; what is deleted meanwhile is not in it.
                 Ok(Some(Ok(WatchEvent::Deleted(item)))) => {
@@ -280,7 +282,7 @@ where
                 Ok(page) => page,
                 Err(error) => return error.into(),
             };
-            page.items.iter().for_each(|item| self.paint(&mut picture, item));
+            page.items.iter().for_each(|item| self.paint(&mut picture, item, accept_old));
             if page.metadata.next.is_empty() {
                 break parse_version(Some(&page.metadata.resource_version));
             }
@@ -290,20 +292,26 @@ where
     }
 
     /// Adds an object to a picture, decoded at once if it is news: a picture of raw objects beside the decoded ones would be most
-    /// of what a process ever needs.
-    fn paint(&self, picture: &mut Picture<K>, item: &RawValue) {
+    /// of what a process ever needs. Where the server may have gone back, versions do not tell what is news.
+    fn paint(&self, picture: &mut Picture<K>, item: &RawValue, gone_back: bool) {
         let Ok(head) = Head::of(item.get()) else { return };
         let key = head.key();
-        let news = self.cache.wants(&key, head.version()).then(|| self.decode(&head)).flatten();
+        let wants = gone_back || self.cache.is_news(&key, head.uid(), head.version());
+        let news = wants.then(|| self.decode(&head)).flatten();
         picture.insert(key, news.map(Arc::new));
     }
 
     /// Brings a picture into the cache, unless it is older than what is known.
     fn take_picture(&self, picture: Picture<K>, at: u64, accept_old: bool) -> Option<Ended> {
-        if at < self.cache.position() && !accept_old {
-            return Some(Ended::Old);
+        match at < self.cache.position() {
+            true if !accept_old => return Some(Ended::Old),
+            true => {
+                let kind = K::kind(&());
+                tracing::warn!(%kind, at, "the server has gone back: it was rebuilt, or restored from a copy");
+                self.cache.begins_anew(picture, at);
+            }
+            false => self.cache.saw_all(picture, at),
         }
-        self.cache.saw_all(picture, at);
         self.metrics.picture_taken(&K::kind(&()));
         self.synced.send_replace(true);
         None
@@ -311,24 +319,29 @@ where
 
     /// Goes on where the cache is.
     async fn watch(&self, until: Instant) -> Ended {
-        let position = self.cache.position().to_string();
-        let request = match self.request().watch(&self.watch_params(), &position) {
+        let from = self.cache.position();
+        let request = match self.request().watch(&self.watch_params(), &from.to_string()) {
             Ok(request) => request,
             Err(error) => return Ended::Failed(kube::Error::BuildRequest(error)),
         };
         match self.client.request_events::<Raw>(request).await {
-            Ok(events) => self.follow(events.boxed(), until).await,
+            Ok(events) => self.follow(events.boxed(), from, until).await,
             Err(error) => error.into(),
         }
     }
 
-    async fn follow(&self, mut events: Events, until: Instant) -> Ended {
-        let mut heard = 0u64;
+    /// Takes what a watch tells that was begun at a version.
+    async fn follow(&self, mut events: Events, from: u64, until: Instant) -> Ended {
+        let (mut heard, began) = (0u64, Instant::now());
         loop {
             let silence = (Instant::now() + self.settings.watch_for + GRACE).min(until);
             match tokio::time::timeout_at(silence, events.next()).await {
                 // A new picture is due, as the loop will see.
                 Err(_) if Instant::now() >= until => return Ended::Resume,
+                // Not even a bookmark in all that time: a server that was restored from a copy may wait for a version that it had once.
+                Err(_) | Ok(None) if heard == 0 && began.elapsed() > self.settings.watch_for / 2 => {
+                    return Ended::Again;
+                }
                 // A server that hangs up without a word is not asked again at once.
                 Err(_) | Ok(None) if heard == 0 => return Ended::Failed(ended_early()),
                 Err(_) | Ok(None) => return Ended::Resume,
@@ -344,7 +357,12 @@ where
                     }
                 }
                 Ok(Some(Ok(WatchEvent::Bookmark(mark)))) => {
-                    self.cache.reached(parse_version(Some(&mark.metadata.resource_version)));
+                    let at = parse_version(Some(&mark.metadata.resource_version));
+                    // It has come less far than where the watch began: it is not the server that it was.
+                    if at < from {
+                        return Ended::Again;
+                    }
+                    self.cache.reached(at);
                 }
                 Ok(Some(Ok(WatchEvent::Error(status)))) => return kube::Error::Api(status).into(),
             }
@@ -374,6 +392,12 @@ where
             }
         }
     }
+}
+
+/// Whether the server has not come to a version that was seen. One that lags behind will; one that was rebuilt or restored from a copy may never.
+fn is_too_large(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.into_iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
 }
 
 fn ended_early() -> kube::Error {

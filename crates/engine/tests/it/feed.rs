@@ -4,6 +4,7 @@ use crate::Cluster;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Resource, ResourceExt};
+use lifeboat_apiserver::User;
 use lifeboat_apiserver::error::ApiError;
 use lifeboat_apiserver::fault::{Asked, EventFault, Faults, RequestFault};
 use lifeboat_apiserver::path::{ResourcePath, Verb};
@@ -15,7 +16,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tower::Service as _;
 
 /// Faults in the order they are to happen; then none. Requests that are not of the named verb pass.
 #[derive(Default)]
@@ -173,6 +176,83 @@ async fn an_old_picture_is_refused() {
     tokio::time::sleep(EVERY).await;
     assert_eq!((run.names(), *told.lock()), (vec!["map-1".to_owned(), "map-2".to_owned()], 0));
     assert!(run.faults.requests.lock().is_empty(), "the lagging server was asked");
+}
+
+/// Two servers behind one address, of which the second comes in the place of the first, after an outage if one is wanted.
+async fn rebuilt(before: &Cluster, after: &Cluster, outage: bool) -> Objects<ConfigMap> {
+    let answers = Arc::new(AtomicUsize::new(0));
+    let (chosen, servers) =
+        (answers.clone(), [before, after].map(|one| one.server.service_as(User::admin())));
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        let server = servers.get(chosen.load(Ordering::Relaxed)).cloned();
+        async move {
+            match server {
+                Some(mut server) => server.call(request).await.map_err(std::io::Error::other),
+                None => Err(std::io::Error::from(std::io::ErrorKind::ConnectionRefused)),
+            }
+        }
+    });
+    let client = kube::Client::new(service, "default");
+    let mut engine = Engine::new("test", client, before.clock.clone(), Settings::default());
+    let maps = engine.objects::<ConfigMap>(Selection::namespace("default").labels("test=feed"));
+    tokio::spawn(async move { engine.run(std::future::pending()).await });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(maps.all().len(), 3);
+    if outage {
+        answers.store(2, Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_secs(400)).await;
+    }
+    answers.store(1, Ordering::Relaxed);
+    // The watch ends in time; that it cannot be resumed is no reason to wait for the next picture that is due.
+    tokio::time::sleep(Duration::from_secs(400)).await;
+    maps
+}
+
+async fn fill(cluster: &Cluster, labelled: &[&str], others: usize) {
+    for name in labelled {
+        create(cluster, name).await;
+    }
+    for n in 0..others {
+        let mut other = map(&format!("other-{n}"));
+        other.metadata.labels = None;
+        api(cluster).create(&PostParams::default(), &other).await.unwrap();
+    }
+}
+
+async fn sees_the_new_one(before: &Cluster, after: &Cluster, outage: bool) {
+    let old = api(before).get("map-1").await.unwrap().metadata.uid;
+    let maps = rebuilt(before, after, outage).await;
+    let names: Vec<String> = maps.all().iter().map(|map| map.name_any()).collect();
+    assert_eq!(names, ["map-1", "map-other"], "what the server does not have is not there");
+    let new = maps.get(&ObjectKey::new("default", "map-1")).unwrap();
+    assert_ne!(new.metadata.uid, old, "under the same name it is another one");
+    create(after, "map-later").await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(maps.get(&ObjectKey::new("default", "map-later")).is_some(), "and it is followed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_has_gone_back_is_seen_as_it_is_now() {
+    let (before, after) = (Cluster::new(), Cluster::new());
+    fill(&before, &["map-0", "map-1", "map-2"], 9).await;
+    api(&before)
+        .patch("map-1", &PatchParams::default(), &Patch::Merge(json!({"data": {"a": "1"}})))
+        .await
+        .unwrap();
+    fill(&after, &["map-1", "map-other"], 0).await;
+    sees_the_new_one(&before, &after, false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_rebuilt_is_not_taken_for_the_former_one_gone_on() {
+    let (before, after) = (Cluster::new(), Cluster::new());
+    fill(&before, &["map-0", "map-1", "map-2"], 0).await;
+    api(&before)
+        .patch("map-1", &PatchParams::default(), &Patch::Merge(json!({"data": {"a": "1"}})))
+        .await
+        .unwrap();
+    fill(&after, &["map-1", "map-other"], 20).await;
+    sees_the_new_one(&before, &after, true).await;
 }
 
 #[tokio::test(start_paused = true)]
