@@ -189,7 +189,7 @@ async fn listen(told: &mut mpsc::UnboundedReceiver<Event>, desk: &Desk, bells: &
             Event::Failed { destination, error } => {
                 tracing::info!(volume = destination, error, "a reception was cut off");
             }
-            Event::Started { .. } | Event::Progress { .. } => {}
+            Event::Started { .. } | Event::Progress { .. } | Event::Stranger { .. } => {}
         }
     }
     std::future::pending::<()>().await;

@@ -1,7 +1,7 @@
 //! Puts both halves of the mover on an engine, with what runs beside it.
 
 use crate::destination::Receivers;
-use crate::destination::world::{Desk, key_of};
+use crate::destination::world::{Desk, id, key_of};
 use crate::ground::{Config, Ground, Parts};
 use crate::jobs::Jobs;
 use crate::kinds::Kinds;
@@ -114,6 +114,7 @@ impl Agent {
         let (backs, backer) = Jobs::new(usize::MAX, self.clock.clone());
         let (desk, memory) = (Desk::default(), Memory::load(self.config.state.join("destinations")));
         let senders = engine.controller(Senders { ground: ground.clone(), jobs: sends.clone() });
+        let keyring = Keyring { ground: ground.clone(), destinations: self.destinations.clone() };
         let receivers = engine.controller(Receivers {
             ground: ground.clone(),
             destinations: self.destinations,
@@ -153,7 +154,7 @@ impl Agent {
             () = engine.run(stop) => {}
             () = self.receiver.run() => {}
             () = following => {}
-            () = hear(self.told, &desk, &receivers, &self.clock) => {}
+            () = hear(self.told, &desk, &receivers, &self.clock, &keyring) => {}
             () = disks.follow(on_disk) => {}
             () = sender.run(|_| wake_jobs(&kinds, &senders)) => {}
             () = backer.run(|uid| wake_backs(&kinds, &receivers, uid)) => {}
@@ -178,15 +179,56 @@ async fn served(client: &kube::Client, needed: &[&str]) {
     }
 }
 
+/// How often the keys of all receivers are read again at most.
+const KEYS_EVERY: Duration = Duration::from_secs(5);
+
+/// The keys that receivers were registered with. Secrets cannot be watched without the right to read them all, so they are read again when somebody
+/// comes with a key that is not known.
+struct Keyring {
+    ground: Ground,
+    destinations: Destinations,
+}
+
+impl Keyring {
+    /// Receivers whose secret has another key by now.
+    async fn changed(&self, desk: &Desk) -> Vec<ObjectKey> {
+        let expected: Vec<ObjectKey> = desk.expected.lock().keys().cloned().collect();
+        let mut changed = Vec::new();
+        for key in expected {
+            let receiver = self.ground.kinds.destinations.get(&key);
+            let secret = receiver.and_then(|one| one.spec.rsync_tls.as_ref()?.key_secret.clone());
+            let Some(secret) = secret else { continue };
+            // One that cannot be read has no other key that could be used.
+            let now = crate::secret::key(&self.ground.client, &key.namespace, &secret).await;
+            if now.is_ok_and(|now| !self.destinations.has_key(&id(&key), &now)) {
+                changed.push(key);
+            }
+        }
+        changed
+    }
+}
+
 /// Takes down what the stream tells, and wakes who is concerned.
 async fn hear(
     mut told: mpsc::UnboundedReceiver<Event>,
     desk: &Desk,
     receivers: &Wiring<ObjectKey>,
     clock: &Clock,
+    keyring: &Keyring,
 ) {
+    let mut looked: Option<tokio::time::Instant> = None;
     while let Some(event) = told.recv().await {
         let id = match &event {
+            Event::Stranger { .. } => {
+                if looked.is_none_or(|looked| looked.elapsed() >= KEYS_EVERY) {
+                    looked = Some(tokio::time::Instant::now());
+                    for key in keyring.changed(desk).await {
+                        desk.expected.lock().remove(&key);
+                        receivers.wake(key);
+                    }
+                }
+                continue;
+            }
             Event::Started { destination, .. }
             | Event::Progress { destination, .. }
             | Event::Refused { destination, .. }
@@ -201,7 +243,7 @@ async fn hear(
                 Event::Completed(completed) => received.completed = Some(completed),
                 Event::Refused { peer, refusal, .. } => received.refused = Some((clock.now(), peer, refusal)),
                 Event::Failed { error, .. } => received.failed = Some(error),
-                Event::Started { .. } | Event::Progress { .. } => continue,
+                Event::Started { .. } | Event::Progress { .. } | Event::Stranger { .. } => continue,
             }
         }
         receivers.wake(key);

@@ -108,6 +108,12 @@ pub enum Event {
     },
     /// The staging volume holds the whole generation. May come again for the same generation.
     Completed(Completed),
+    /// Somebody showed a key that no destination has: one of theirs may have been changed since it was registered. Told once in a while, however many
+    /// come.
+    Stranger {
+        /// From where.
+        peer: SocketAddr,
+    },
     /// Somebody was turned away. Who did not show a key at all is not worth an event.
     Refused {
         /// What it asked for.
@@ -207,7 +213,12 @@ pub struct Destinations {
     /// Short names with what they stand for.
     aliases: Arc<Mutex<BTreeSet<(String, String)>>>,
     events: mpsc::UnboundedSender<Event>,
+    /// When a stranger was last told of.
+    stranger: Arc<Mutex<Option<Instant>>>,
 }
+
+/// How often a stranger is told of at most.
+const STRANGER_EVERY: Duration = Duration::from_secs(1);
 
 struct Slot {
     destination: Destination,
@@ -234,7 +245,8 @@ impl Receiver {
             .await
             .map_err(|error| Error::Invalid(format!("listening on {address}: {error}")))?;
         let (events, told) = mpsc::unbounded_channel();
-        let destinations = Destinations { slots: Arc::default(), aliases: Arc::default(), events };
+        let destinations =
+            Destinations { slots: Arc::default(), aliases: Arc::default(), events, stranger: Arc::default() };
         Ok((Self { listener, timing, destinations: destinations.clone() }, destinations, told))
     }
 
@@ -352,6 +364,19 @@ impl Destinations {
         keys.find(|key| key.hint(nonce) == *hint).cloned()
     }
 
+    /// Whether a destination is registered with this key.
+    pub fn has_key(&self, id: &str, key: &Key) -> bool {
+        self.slots.lock().get(id).is_some_and(|slot| slot.destination.key == *key)
+    }
+
+    fn tell_of_stranger(&self, peer: SocketAddr) {
+        let mut last = self.stranger.lock();
+        if last.is_none_or(|last| last.elapsed() >= STRANGER_EVERY) {
+            *last = Some(Instant::now());
+            self.tell(Event::Stranger { peer });
+        }
+    }
+
     async fn serve(
         self,
         mut socket: TcpStream,
@@ -359,8 +384,14 @@ impl Destinations {
         timing: Timing,
         permit: tokio::sync::OwnedSemaphorePermit,
     ) {
-        let agreed =
-            handshake::respond(&mut socket, |nonce, hint| self.key(nonce, hint), timing.handshake).await;
+        let meant = |nonce: &[u8; 16], hint: &[u8; 16]| {
+            let key = self.key(nonce, hint);
+            if key.is_none() {
+                self.tell_of_stranger(peer);
+            }
+            key
+        };
+        let agreed = handshake::respond(&mut socket, meant, timing.handshake).await;
         drop(permit);
         let (agreed, key) = match agreed {
             Ok(agreed) => agreed,

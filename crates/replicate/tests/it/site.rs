@@ -245,6 +245,13 @@ impl Site {
         secrets.create(&PostParams::default(), &secret).await.unwrap();
     }
 
+    /// Changes the key of a secret.
+    pub async fn change_key(&self, name: &str, key: &str) {
+        let secrets: Api<Secret> = Api::namespaced(self.cluster.client(), SPACE);
+        let patch = Patch::Merge(json!({"stringData": {"psk.txt": key}}));
+        secrets.patch(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+
     /// A claim with a volume; says where its files are.
     pub async fn claim(&self, name: &str) -> PathBuf {
         create(self.claims.clone(), claim_json(name)).await;

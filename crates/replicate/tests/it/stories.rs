@@ -135,3 +135,20 @@ fn claims_of_every_legal_name_are_copied_and_restored() {
         }
     });
 }
+
+#[test]
+fn a_key_that_is_changed_on_both_sides_is_used() {
+    crate::tell(false, async {
+        let (east, west) = pair().await;
+        let files = east.claim("data").await;
+        fs::write(files.join("a"), noise(1, 1_000)).unwrap();
+        create(east.sources.clone(), sender_json("data", "data", json!({"manual": "first"}))).await;
+        east.served("data", "first").await;
+        for site in [&east, &west] {
+            site.change_key("web-vs-secret", &format!("pair:{}", "ab".repeat(32))).await;
+        }
+        fs::write(files.join("b"), noise(2, 1_000)).unwrap();
+        let source = east.copy("data", "second").await;
+        west.has("data", external(&source, "generation")).await;
+    });
+}

@@ -99,7 +99,10 @@ impl Peer {
         loop {
             match self.events.recv().await.unwrap() {
                 Event::Completed(completed) => return completed,
-                Event::Started { .. } | Event::Progress { .. } | Event::Failed { .. } => {}
+                Event::Started { .. }
+                | Event::Progress { .. }
+                | Event::Failed { .. }
+                | Event::Stranger { .. } => {}
                 Event::Refused { refusal, .. } => panic!("{refusal}"),
             }
         }
