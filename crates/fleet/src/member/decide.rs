@@ -109,7 +109,7 @@ pub fn membership(world: &World, now: Timestamp) -> Decision<Effect, Why, Manage
             let mut status = cluster.status.clone().unwrap_or_default();
             let set = Conditions { generation: cluster.metadata.generation, now };
             let (type_, reason) = (words::TYPE_SAME_CLUSTER, words::REASON_OTHER_CLUSTER);
-            set.set(&mut status.conditions, type_, Holds::False, reason, &why.to_string());
+            set.set(&mut status.conditions, type_, Holds::False, reason, why.to_string());
             Decision::wait(why).showing(status)
         }
         Some(why) => Decision::wait(why),

@@ -71,7 +71,7 @@ pub async fn serve(listener: &UnixListener, fleet: &mut Fleet) {
         if tokio::io::BufReader::new(read).read_line(&mut line).await.is_err() {
             continue;
         }
-        let answer = match carry_out(fleet, line.trim_end()) {
+        let answer = match carry_out(fleet, line.trim_end()).await {
             Ok(()) => DONE.to_owned(),
             Err(error) => format!("{error:#}"),
         };
@@ -80,11 +80,14 @@ pub async fn serve(listener: &UnixListener, fleet: &mut Fleet) {
     }
 }
 
-fn carry_out(fleet: &mut Fleet, line: &str) -> anyhow::Result<()> {
+async fn carry_out(fleet: &mut Fleet, line: &str) -> anyhow::Result<()> {
     let (what, cluster) = line.split_once(' ').unwrap_or((line, ""));
     match (what, fleet.is_running(cluster)?) {
         (LOSE, true) => tokio::task::block_in_place(|| fleet.kill(cluster)),
-        (REVIVE, false) => tokio::task::block_in_place(|| fleet.revive(cluster)),
+        (REVIVE, false) => {
+            tokio::task::block_in_place(|| fleet.revive(cluster))?;
+            fleet.furnish_anew(cluster).await
+        }
         (LOSE, false) => bail!("cluster {cluster} is lost already"),
         (REVIVE, true) => bail!("cluster {cluster} is running"),
         _ => bail!("there is no command {what:?}"),

@@ -170,15 +170,31 @@ impl Fleet {
             // Nobody takes it where the cluster has ended meanwhile.
             let _ = give.send(fleet.work(&name)?);
         }
-        if let Some(hub) = fleet.plan.hub.clone()
-            && !fleet.plan.without.contains(&Part::Membership)
-        {
-            let hub = fleet.client(&hub).await?;
-            hubside::furnish(&hub, &fleet.stores(), fleet.plan.lease_seconds)
-                .await
-                .context("furnishing the hub")?;
+        if let Some(hub) = fleet.leader() {
+            fleet.furnish(&fleet.client(hub).await?).await?;
         }
         Ok(fleet)
+    }
+
+    /// The hub, where this fleet's own software leads it.
+    fn leader(&self) -> Option<&str> {
+        self.plan.hub.as_deref().filter(|_| !self.plan.without.contains(&Part::Membership))
+    }
+
+    async fn furnish(&self, hub: &kube::Client) -> anyhow::Result<()> {
+        hubside::furnish(hub, &self.stores(), self.plan.lease_seconds).await.context("furnishing the hub")
+    }
+
+    /// Gives a hub that has lost everything what it began with. One that has its objects keeps what people changed in them.
+    pub async fn furnish_anew(&self, name: &str) -> anyhow::Result<()> {
+        if self.leader() != Some(name) {
+            return Ok(());
+        }
+        let hub = self.client(name).await?;
+        match hubside::is_furnished(&hub).await? {
+            true => Ok(()),
+            false => self.furnish(&hub).await,
+        }
     }
 
     /// Tells every cluster who the others are.

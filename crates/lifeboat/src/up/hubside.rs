@@ -17,6 +17,12 @@ pub const NAMESPACE: &str = "ramen-system";
 /// Name of the policy.
 pub const POLICY: &str = "every-minute";
 
+/// Whether it is there.
+pub async fn is_furnished(hub: &kube::Client) -> anyhow::Result<bool> {
+    let spaces: Api<Namespace> = Api::all(hub.clone());
+    Ok(spaces.get_opt(NAMESPACE).await.context("reading the hub")?.is_some())
+}
+
 /// Puts it there.
 pub async fn furnish(
     hub: &kube::Client,

@@ -81,6 +81,14 @@ pub fn best(fleet: &Fleet, cluster: &str) -> BTreeMap<String, Held> {
     best
 }
 
+/// The newest record of a volume that any whole volume, snapshot or image on a cluster's disks has too. What they have of another life of a PVC of the
+/// same name is no copy, however much it is.
+pub fn copied(fleet: &Fleet, cluster: &str, here: &Held) -> Option<Record> {
+    let whole = all(fleet, cluster).into_iter().filter(|held| held.found.is_whole());
+    let copies = whole.filter_map(|held| held.found.last).filter(|last| here.has(last));
+    copies.max_by_key(|last| last.number)
+}
+
 /// Whether any whole volume, snapshot or image on any disk has this very record.
 pub fn is_somewhere(fleet: &Fleet, record: &Record) -> bool {
     let begin = format!("{:010} {} {} ", record.number, record.millis, record.writer);

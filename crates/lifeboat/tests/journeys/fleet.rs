@@ -94,13 +94,15 @@ impl Fleet {
         std::thread::spawn(move || lines.for_each(drop));
         let fleet = Self { child, folder, way, claims, mebibytes: 64, replicas: 1 };
         fleet.until("the fleet is ready", &["doctor"], 0).await?;
-        if way == Way::Direct {
-            fleet.copy_directly().await;
-        }
-        fleet.place().await;
-        fleet.protect().await?;
+        fleet.source().await;
+        fleet.protect("east").await?;
         fleet.ready().await?;
         Ok(fleet)
+    }
+
+    /// The folder of the fleet.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// The folder of a cluster.
@@ -200,10 +202,18 @@ impl Fleet {
     }
 
     /// Protects the application at east.
-    pub async fn protect(&self) -> Result<(), String> {
+    pub async fn protect(&self, on: &str) -> Result<(), String> {
         let args =
-            ["protect", NAME, "--policy", "every-minute", "--on", "east", "--claims", "app=web", "-n", SPACE];
+            ["protect", NAME, "--policy", "every-minute", "--on", on, "--claims", "app=web", "-n", SPACE];
         self.until("protecting the application", &args, 0).await.map(drop)
+    }
+
+    /// What people keep in Git and bring to a hub: how it copies, and the application.
+    pub async fn source(&self) {
+        if self.way == Way::Direct {
+            self.copy_directly().await;
+        }
+        self.place().await;
     }
 
     async fn copy_directly(&self) {

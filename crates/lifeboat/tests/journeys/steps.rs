@@ -1,13 +1,13 @@
 //! What people do, and how each thing is judged.
 
 mod changes;
+mod losses;
 
 use crate::disks::{self, CLUSTERS, Held};
 use crate::fleet::{Fleet, NAME, PATIENCE, SPACE, Way, claim, delete};
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod};
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use lifeboat_api::cluster::ManagedCluster;
+use kube::api::{DeleteParams, ListParams, PostParams};
 use lifeboat_api::ramen::{DRPlacementControl, VolumeReplicationGroup};
 use lifeboat_api::snapshot::VolumeSnapshotClass;
 use lifeboat_runner::sample::Record;
@@ -64,7 +64,7 @@ pub struct Journey {
     here: &'static str,
     /// The newest record of each PVC that must be on some disk, whatever happens.
     floor: BTreeMap<String, Record>,
-    /// The newest record of each PVC that was seen on the disks of the other cluster: a failover must bring it.
+    /// The newest record of each PVC that is on the disks of the other cluster as status promised: a failover must bring it.
     copied: BTreeMap<String, Record>,
 }
 
@@ -111,7 +111,12 @@ impl Journey {
             Ok(()) => self.settle().await,
             Err(why) => Err(why),
         };
-        settled.map_err(|why| format!("{step:?} on {}: {why}\n{}", self.here, self.seen()))
+        let ended = settled.map_err(|why| format!("{step:?} on {}: {why}\n{}", self.here, self.seen()));
+        if let (Err(why), Ok(seconds)) = (&ended, std::env::var("LIFEBOAT_JOURNEY_HOLD")) {
+            println!("{why}\nthe fleet is held for {seconds} s in {}", self.fleet.folder().display());
+            tokio::time::sleep(Duration::from_secs(seconds.parse().expect("seconds"))).await;
+        }
+        ended
     }
 
     /// What a person would look at.
@@ -193,12 +198,9 @@ impl Journey {
         let status = self.fleet.drpc().await.and_then(|drpc| drpc.status).unwrap_or_default();
         let promised = status.last_group_sync_time.map(|time| time.0.as_millisecond());
         let peer = other(self.here);
-        let there = disks::best(&self.fleet, peer);
         for claim in self.claims() {
             let here = disks::bound(&self.fleet, self.here, &claim).await.unwrap_or_default();
-            // What the peer has of another life of the application is no copy.
-            let copy =
-                there.get(&claim).and_then(|copy| copy.found.last.clone()).filter(|last| here.has(last));
+            let copy = disks::copied(&self.fleet, peer, &here);
             let Some(copy) = copy else { return Some(format!("PVC {claim} has no copy on {peer}")) };
             let next = here.record(copy.number + 1);
             if let (Some(promised), Some(next)) = (promised, next)
@@ -209,7 +211,11 @@ impl Journey {
                     next.number, next.millis
                 ));
             }
-            self.copied.insert(claim, copy);
+            // A disk may hold half of the next copy already, which no failover may use: what was promised must come.
+            let whole = |number: &u64| here.record(*number).filter(|one| Some(one.millis) < promised);
+            if let Some(last) = (1..=copy.number).rev().find_map(|number| whole(&number)) {
+                self.copied.insert(claim, last);
+            }
         }
         None
     }
@@ -379,6 +385,13 @@ impl Journey {
                 1 | 4 if began.elapsed() < Duration::from_secs(20) => {
                     tokio::time::sleep(Duration::from_millis(200)).await;
                 }
+                // What was written to directly may hold half a copy by now: the way on is the way back.
+                3 if self.fleet.way == Way::Direct && ran.text.contains("move back to the cluster") => {
+                    self.moved("failover", away, &["--even-if-blocked"])?;
+                    self.here = away;
+                    self.restart_floor().await;
+                    return Ok(());
+                }
                 code => return Err(format!("`lifeboat failover --to {home}` gives {code}:\n{}", ran.text)),
             }
         }
@@ -474,6 +487,10 @@ impl Journey {
     async fn forget(&self, left: &str) -> Outcome {
         let began = Instant::now();
         while self.told("lifeboat forget").is_err() {
+            // Nothing is in the way where the mirror has a volume of its own there.
+            if self.fleet.app(&["status"]).code == 0 {
+                return Ok(());
+            }
             if began.elapsed() > PATIENCE {
                 return self.told("lifeboat forget");
             }
@@ -571,79 +588,7 @@ impl Journey {
                 return Err(format!("PVC {claim} went with its protection"));
             }
         }
-        let args = [
-            "protect",
-            NAME,
-            "--policy",
-            "every-minute",
-            "--on",
-            self.here,
-            "--claims",
-            "app=web",
-            "-n",
-            SPACE,
-        ];
-        self.fleet.until("protecting the application again", &args, 0).await.map(drop)
-    }
-
-    async fn lose_cluster(&mut self) -> Outcome {
-        let lost = self.here;
-        let before = self.held().await;
-        self.fleet.site("lose", lost)?;
-        self.failover(Some(before)).await?;
-        self.fleet.site("revive", lost)
-    }
-
-    async fn rebuild_cluster(&mut self) -> Outcome {
-        let lost = self.here;
-        let before = self.held().await;
-        self.fleet.site("lose", lost)?;
-        self.failover(Some(before)).await?;
-        self.replace(lost).await
-    }
-
-    async fn rebuild_peer(&mut self) -> Outcome {
-        self.restart_floor().await;
-        self.copied.clear();
-        let lost = other(self.here);
-        self.fleet.site("lose", lost)?;
-        self.replace(lost).await
-    }
-
-    /// Puts an empty cluster in the place of one that is lost, and lets it in as status says.
-    async fn replace(&self, lost: &'static str) -> Outcome {
-        self.fleet.wipe(lost);
-        self.fleet.site("revive", lost)?;
-        let note = lifeboat_api::annotations::REBUILT_AS;
-        let began = Instant::now();
-        let id = loop {
-            let text = self.fleet.app(&["status"]).text;
-            let named = text.split_once(&format!("kubectl annotate managedcluster {lost} {note}="));
-            if let Some(id) = named.and_then(|(_, rest)| rest.split_whitespace().next()) {
-                break id.to_owned();
-            }
-            if began.elapsed() > PATIENCE {
-                return Err(format!(
-                    "`lifeboat status` does not say how a rebuilt cluster is let in:\n{text}"
-                ));
-            }
-            tokio::time::sleep(Duration::from_millis(500)).await;
-        };
-        let clusters: Api<ManagedCluster> = Api::all(self.fleet.client("hub").await);
-        let rebuilt = json!({"metadata": {"annotations": {note: id}}});
-        clusters.patch(lost, &PatchParams::default(), &Patch::Merge(rebuilt)).await.expect("annotated");
-        let began = Instant::now();
-        while began.elapsed() < Duration::from_secs(20) {
-            let pods: Api<Pod> = Api::namespaced(self.fleet.client(lost).await, SPACE);
-            if !pods.list(&ListParams::default()).await.expect("listed").items.is_empty() {
-                return Err(format!("TWO WRITERS: {lost} was rebuilt and runs the application too"));
-            }
-            if self.fleet.app(&["status"]).code == 0 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(500)).await;
-        }
-        Ok(())
+        self.fleet.protect(self.here).await
     }
 
     async fn ten_moves(&mut self) -> Outcome {
@@ -659,11 +604,5 @@ impl Journey {
             settled.map_err(|why| format!("move {number}: {why}"))?;
         }
         Ok(())
-    }
-
-    async fn lose_hub(&mut self) -> Outcome {
-        self.fleet.site("lose", "hub")?;
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        self.fleet.site("revive", "hub")
     }
 }
