@@ -2,6 +2,8 @@
 //! elsewhere.
 
 use super::manifests::{Kind, Manifest};
+use lifeboat_api::cluster::PlacementDecision;
+use lifeboat_api::conditions::drpc::DECISION_RETAINED_FOR_FAILOVER;
 use lifeboat_engine::{Decision, Level, ObjectKey, Why};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,6 +21,24 @@ pub enum Decided {
     Retained,
     /// There is a decision, and this cluster is not in it.
     Elsewhere,
+}
+
+impl Decided {
+    /// What the decisions about a placement say of a cluster. One without a status was made a moment ago, and has not decided anything: an application that runs
+    /// is not taken off by it.
+    pub fn of<'a>(told: impl Iterator<Item = &'a PlacementDecision>, cluster: &str) -> Self {
+        let mut told = told.filter_map(|one| one.status.as_ref()).peekable();
+        if told.peek().is_none() {
+            return Self::None;
+        }
+        let here: Vec<_> =
+            told.flat_map(|status| &status.decisions).filter(|one| one.cluster_name == cluster).collect();
+        match here.iter().all(|one| one.reason == DECISION_RETAINED_FOR_FAILOVER) {
+            _ if here.is_empty() => Self::Elsewhere,
+            true => Self::Retained,
+            false => Self::Here,
+        }
+    }
 }
 
 /// An object on the cluster that a manifest names or that was deployed.

@@ -19,7 +19,6 @@ use kube::Resource;
 use kube::api::Patch;
 use lifeboat_api::annotations::{DEPLOYED_BY, DEPLOYED_FROM, MANIFEST_HASH};
 use lifeboat_api::cluster::PlacementDecision;
-use lifeboat_api::conditions::drpc::DECISION_RETAINED_FOR_FAILOVER;
 use lifeboat_api::labels::{MANIFESTS_OF, PLACEMENT};
 use lifeboat_engine::{
     Change, Clock, Controller, Decision, EffectError, Engine, ObjectKey, Objects, Selection, Settings,
@@ -148,17 +147,8 @@ impl Subscriptions {
         }
         let placement = label(&source.metadata, MANIFESTS_OF);
         let all = self.hub.decisions.in_namespace(source.metadata.namespace.as_deref().unwrap_or_default());
-        let mut told = all.iter().filter(|one| label(&one.metadata, PLACEMENT) == placement).peekable();
-        if told.peek().is_none() {
-            return Decided::None;
-        }
-        let clusters = told.filter_map(|one| one.status.as_ref()).flat_map(|status| &status.decisions);
-        let here: Vec<_> = clusters.filter(|one| one.cluster_name == self.cluster).collect();
-        match here.iter().all(|one| one.reason == DECISION_RETAINED_FOR_FAILOVER) {
-            _ if here.is_empty() => Decided::Elsewhere,
-            true => Decided::Retained,
-            false => Decided::Here,
-        }
+        let told = all.iter().filter(|one| label(&one.metadata, PLACEMENT) == placement);
+        Decided::of(told.map(|one| &**one), &self.cluster)
     }
 
     fn look(&self, kind: Kind, key: &ObjectKey) -> Option<Seen> {

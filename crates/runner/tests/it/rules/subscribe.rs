@@ -1,5 +1,6 @@
 //! Rules about an application on one cluster.
 
+use lifeboat_api::cluster::PlacementDecision;
 use lifeboat_engine::{Next, ObjectKey};
 use lifeboat_runner::subscribe::{Decided, Effect, Kind, Manifest, Seen, Wait, World, decide};
 use serde_json::json;
@@ -108,6 +109,31 @@ fn an_application_that_failed_over_is_left_as_it_is_where_it_was() {
     ];
     check("nothing is changed and nothing goes", &world(Retained, Some("r"), &ours), "rests");
     check("a cluster that was rebuilt does not start it again", &world(Retained, None, &[]), "rests");
+}
+
+#[test]
+fn a_decision_says_where_once_it_has_a_status() {
+    let check = |rule: &str, statuses: serde_json::Value, expected: Decided| {
+        let decisions: Vec<PlacementDecision> = statuses
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|status| {
+                serde_json::from_value(json!({"metadata": {"name": "d"}, "status": status})).unwrap()
+            })
+            .collect();
+        assert_eq!(Decided::of(decisions.iter(), "east"), expected, "{rule}");
+    };
+    let on = |cluster: &str, reason: &str| json!({"decisions": [{"clusterName": cluster, "reason": reason}]});
+    check("there is none", json!([]), Decided::None);
+    check("it was made a moment ago", json!([null]), Decided::None);
+    check("nowhere", json!([{"decisions": []}]), Decided::Elsewhere);
+    check("here", json!([on("east", "")]), Decided::Here);
+    check("elsewhere", json!([on("west", "")]), Decided::Elsewhere);
+    check("elsewhere, and one more that says nothing yet", json!([on("west", ""), null]), Decided::Elsewhere);
+    let retained = "RetainedForFailover";
+    check("it failed over from here", json!([on("west", ""), on("east", retained)]), Decided::Retained);
+    check("and came back", json!([on("east", ""), on("east", retained)]), Decided::Here);
 }
 
 #[test]
