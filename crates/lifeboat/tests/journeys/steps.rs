@@ -44,6 +44,8 @@ pub enum Step {
     RebuildPeer,
     /// Loses the hub and brings it back.
     LoseHub,
+    /// Loses the hub with all its objects, puts an empty one in its place, and brings to it what is in Git.
+    RebuildHub,
     /// Fails over and relocates, ten times in a row.
     TenMoves,
     /// Scales the application to zero, and up again.
@@ -100,6 +102,7 @@ impl Journey {
             Step::RebuildCluster => self.rebuild_cluster().await,
             Step::RebuildPeer => self.rebuild_peer().await,
             Step::LoseHub => self.lose_hub().await,
+            Step::RebuildHub => self.rebuild_hub().await,
             Step::TenMoves => self.ten_moves().await,
             Step::Scale => self.scale().await,
             Step::Grow => self.grow().await,

@@ -75,4 +75,14 @@ impl Journey {
         tokio::time::sleep(Duration::from_millis(500)).await;
         self.fleet.site("revive", "hub")
     }
+
+    pub(super) async fn rebuild_hub(&mut self) -> Outcome {
+        self.restart_floor().await;
+        self.fleet.site("lose", "hub")?;
+        self.fleet.wipe("hub");
+        self.fleet.site("revive", "hub")?;
+        self.fleet.until("the new hub is ready", &["doctor"], 0).await?;
+        self.fleet.source().await;
+        self.fleet.protect(self.here).await
+    }
 }
