@@ -8,10 +8,11 @@ use super::super::world::{Agent, World};
 use super::{Effect, Plan};
 use crate::secrets::{Carriage, carriage};
 use crate::words::Words as _;
+use crate::works;
 use jiff::Timestamp;
 use lifeboat_api::annotations;
 use lifeboat_api::conditions::drcluster;
-use lifeboat_api::ramen::{DRClusterStatus, NO_S3};
+use lifeboat_api::ramen::{DRClusterConfig, DRClusterStatus, NO_S3};
 use lifeboat_engine::ObjectKey;
 use lifeboat_engine::conditions::{Conditions, Holds};
 use std::collections::BTreeSet;
@@ -166,7 +167,13 @@ fn surveyed(world: &World, plan: &mut Plan) -> Option<Wait> {
         return Some(Wait::NotJoined(world.name().to_owned()));
     }
     let Some(id) = &world.managed.id else { return Some(Wait::Unidentified(world.name().to_owned())) };
-    let state = plan.send(world, manifests::config(world, id));
+    let wanted = manifests::config(world, id);
+    if is_of_another(world, id) {
+        // The identity in it cannot be changed: what a former cluster of this name was told goes first.
+        plan.take_back(&ObjectKey::of(&wanted));
+        return arrived(world, manifests::CONFIG_WORK, &Carriage::Going);
+    }
+    let state = plan.send(world, wanted);
     plan.ask(world, survey::config_view(world.name()));
     if let Some(known) = world.survey.known() {
         classes(world, known, plan);
@@ -181,6 +188,16 @@ fn surveyed(world: &World, plan: &mut Plan) -> Option<Wait> {
         }
     }
     arrived(world, manifests::CONFIG_WORK, &state)
+}
+
+/// Whether the cluster was rebuilt, and its DRClusterConfig is still that of the former one: the work says so, or the cluster refuses the work and shows it.
+fn is_of_another(world: &World, id: &str) -> bool {
+    let key = ObjectKey::new(world.name(), manifests::CONFIG_WORK);
+    let Some(work) = world.works.get(&key).filter(|work| !work.is_going()) else { return false };
+    let told = works::read::<DRClusterConfig>(work).map(|config| config.spec.cluster_id);
+    let shown = world.survey.known().map(|known| known.classes.cluster_id.as_str());
+    let refused = matches!(carriage(Some(work)), Carriage::Refused(_));
+    told.is_some_and(|told| told != id) || refused && shown.is_some_and(|shown| shown != id)
 }
 
 /// Which stores of its peers the cluster does not reach, by its own word.

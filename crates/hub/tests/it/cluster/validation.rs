@@ -337,3 +337,23 @@ fn classes_are_looked_at_while_a_policy_needs_them() {
     settle(&mut world);
     assert_eq!(names(&world), ["east-drcconfig-mcv"]);
 }
+
+#[test]
+fn what_a_former_cluster_of_the_name_was_told_goes_first() {
+    let mut world = world(json!({}));
+    settle(&mut world);
+    let key = ObjectKey::new("east", CONFIG_WORK);
+    world.managed.id = Some("rebuilt-id".into());
+    let Next::Do(effects) = decide(&world, plain::now()).next else { panic!("nothing is done") };
+    let about = |effect: &Effect| match effect {
+        Effect::TakeBack { name, .. } => format!("take back {name}"),
+        Effect::Send(work) => format!("send {}", work.metadata.name.as_deref().unwrap_or_default()),
+        _ => String::new(),
+    };
+    let told: Vec<String> = effects.iter().map(about).filter(|text| text.contains(CONFIG_WORK)).collect();
+    assert_eq!(told, [format!("take back {CONFIG_WORK}")]);
+    world.works.remove(&key);
+    settle(&mut world);
+    let config: DRClusterConfig = works::read(&world.works[&key]).unwrap();
+    assert_eq!(config.spec.cluster_id, "rebuilt-id");
+}
