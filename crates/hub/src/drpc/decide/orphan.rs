@@ -34,7 +34,7 @@ pub fn wait(world: &World, now: Timestamp, known: &Commission) -> Option<Step> {
 }
 
 fn choices(world: &World, known: &Commission) -> String {
-    let (app, here) = (world.drpc.name(), &known.holder);
+    let (app, space, here) = (world.drpc.name(), world.drpc.space(), &known.holder);
     let other = match world.peer_of(here) {
         Some(peer) => format!("`lifeboat failover {app} --to {}` to start from the copy there, ", peer.name),
         None => String::new(),
@@ -42,7 +42,7 @@ fn choices(world: &World, known: &Commission) -> String {
     format!(
         "The VRG {group} and its PVCs were deleted on cluster {here} without an order to end protection. Its PVs and records are kept, and the \
          application is taken off that cluster, where it would start empty. Choose: {other}`lifeboat repair {app} --restore-here` to use the kept PVs on \
-         {here} again, or `kubectl delete drplacementcontrol {app}` to end its protection. `lifeboat forget --of {group} --context {here}` shows the kept PVs \
+         {here} again, or `kubectl delete drplacementcontrol {app} -n {space}` to end its protection. `lifeboat forget --of {group} --context {here}` shows the kept PVs \
          and gives them up.",
         group = world.group_key()
     )
