@@ -245,6 +245,8 @@ async fn who_holds_no_key_hears_nothing_and_is_cut_off() {
     let wrong = Key::parse("tests:ffffffffffffffffffffffffffffffff").unwrap();
     let error = dial(victim.address, &wrong).await.map(|_| ()).unwrap_err();
     assert!(matches!(error, Error::Untrusted(_)), "{error}");
+    // The owner hears once that somebody showed a key that is none of its own, however many did.
+    assert!(matches!(victim.events.recv().await, Some(Event::Stranger { .. })));
     assert!(victim.events.try_recv().is_err());
 }
 
