@@ -5,12 +5,16 @@ use serde_json::Value;
 fn play(way: &str) {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_lifeboat"))
         .args(["demo", "--output", "json", "--storage", way])
-        .env("RUST_LOG", "error")
+        // What every controller did is printed with a promise that was not kept.
+        .env("RUST_LOG", "warn,lifeboat_engine=debug,lifeboat_runner=debug")
         .output()
         .expect("ran");
     let said = String::from_utf8_lossy(&output.stdout);
     let document: Value = serde_json::from_str(said.lines().last().unwrap_or_default())
         .unwrap_or_else(|error| panic!("{error}: {said}\n{}", String::from_utf8_lossy(&output.stderr)));
+    if document["kept"] != true {
+        eprintln!("{}", String::from_utf8_lossy(&output.stderr));
+    }
     assert_eq!(document["kept"], true, "{document:#}");
     assert_eq!(output.status.code(), Some(0));
     let promises = document["promises"].as_array().expect("promises");
