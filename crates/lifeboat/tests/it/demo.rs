@@ -12,10 +12,7 @@ fn play(way: &str) {
     let said = String::from_utf8_lossy(&output.stdout);
     let document: Value = serde_json::from_str(said.lines().last().unwrap_or_default())
         .unwrap_or_else(|error| panic!("{error}: {said}\n{}", String::from_utf8_lossy(&output.stderr)));
-    if document["kept"] != true {
-        eprintln!("{}", String::from_utf8_lossy(&output.stderr));
-    }
-    assert_eq!(document["kept"], true, "{document:#}");
+    assert_eq!(document["kept"], true, "{}\n{document:#}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(0));
     let promises = document["promises"].as_array().expect("promises");
     assert!(promises.len() >= 7 && promises.iter().all(|one| one["kept"] == true), "{document:#}");
