@@ -13,6 +13,8 @@ use std::fmt;
 pub enum Decided {
     /// The hub has not been read yet.
     Unread,
+    /// The hub knows another cluster by this one's name: its decisions are about that one.
+    ForAnother,
     /// There is no decision.
     None,
     /// The application belongs here.
@@ -116,6 +118,8 @@ pub enum Effect {
 pub enum Wait {
     /// The hub has not been read yet.
     HubUnread,
+    /// The hub knows another cluster by this name.
+    NotLetIn,
     /// Nobody decided where it runs.
     NoDecision,
     /// The hub has no manifests for what runs here.
@@ -135,6 +139,7 @@ impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::HubUnread => f.write_str("the hub has not been read yet; nothing is changed before that"),
+            Self::NotLetIn => f.write_str("the hub knows another cluster by this name; nothing is deployed before this one is let in"),
             Self::NoDecision => f.write_str("no PlacementDecision says where the application runs; nothing is changed"),
             Self::SourceMissing => f.write_str(
                 "the hub has no manifests for what was deployed here; it is left running: empty the decision first to take it off",
@@ -157,6 +162,7 @@ impl Why for Wait {
 pub fn decide(world: &World) -> Decision<Effect, Wait, ()> {
     match world.decided {
         Decided::Unread => Decision::wait(Wait::HubUnread),
+        Decided::ForAnother => Decision::wait(Wait::NotLetIn),
         // An application that loses its source or its decision is not one that somebody wants gone.
         Decided::None => Decision::wait(Wait::NoDecision),
         Decided::Elsewhere => take_off(world),

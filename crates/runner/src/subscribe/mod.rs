@@ -18,7 +18,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::api::Patch;
 use lifeboat_api::annotations::{DEPLOYED_BY, DEPLOYED_FROM, MANIFEST_HASH};
-use lifeboat_api::cluster::PlacementDecision;
+use lifeboat_api::cluster::{ManagedCluster, PlacementDecision};
 use lifeboat_api::labels::{MANIFESTS_OF, PLACEMENT};
 use lifeboat_engine::{
     Change, Clock, Controller, Decision, EffectError, Engine, ObjectKey, Objects, Selection, Settings,
@@ -29,6 +29,9 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The namespace whose UID is the cluster's identity.
+const IDENTITY: &str = "kube-system";
+
 /// The name that events and writes carry.
 pub const NAME: &str = "lifeboat-subscription";
 
@@ -37,6 +40,7 @@ pub const NAME: &str = "lifeboat-subscription";
 pub struct HubView {
     sources: Objects<ConfigMap>,
     decisions: Objects<PlacementDecision>,
+    clusters: Objects<ManagedCluster>,
 }
 
 /// The view of the hub that all clusters of this process share, and the engine that feeds it.
@@ -45,6 +49,7 @@ pub fn hub_view(client: kube::Client, clock: Clock, settings: Settings) -> (Engi
     let view = HubView {
         sources: engine.objects(Selection::all().labels(MANIFESTS_OF)),
         decisions: engine.objects(Selection::all().labels(PLACEMENT)),
+        clusters: engine.objects(Selection::all()),
     };
     (engine, view)
 }
@@ -71,6 +76,7 @@ pub fn subscriber(
     let namespaces = controller.namespaces.clone();
     let (a, b, c) = (maps.clone(), maps.clone(), maps.clone());
     let (of_decision, of_space) = (hub.sources.clone(), hub.sources.clone());
+    let (of_cluster, own) = (hub.sources.clone(), cluster.to_owned());
     let (of_deployment, of_claim) = (hub.sources.clone(), hub.sources.clone());
     engine
         .controller(controller)
@@ -83,6 +89,12 @@ pub fn subscriber(
                 .into_iter()
                 .filter(|source| label(&source.metadata, MANIFESTS_OF) == placement.as_deref());
             named.map(|source| ObjectKey::of(&*source)).collect::<Vec<_>>()
+        })
+        .woken_by(&hub.clusters, move |change: &Change<ManagedCluster>| {
+            let [old, new] =
+                [&change.old, &change.new].map(|one| one.as_deref().and_then(ManagedCluster::id));
+            let all = if change.key().name == own && old != new { of_cluster.all() } else { Vec::new() };
+            all.iter().map(|source| ObjectKey::of(&**source)).collect::<Vec<_>>()
         })
         .woken_by(&deployments, move |change: &Change<Deployment>| by_object(&of_deployment, &a, change))
         .woken_by(&claims, move |change: &Change<PersistentVolumeClaim>| by_object(&of_claim, &b, change))
@@ -144,6 +156,13 @@ impl Subscriptions {
     fn decided(&self, source: &ConfigMap) -> Decided {
         if !self.hub.decisions.is_synced() || !self.hub.sources.is_synced() {
             return Decided::Unread;
+        }
+        let known = self.hub.clusters.get(&ObjectKey::cluster_wide(self.cluster.as_str()));
+        let own = self.namespaces.get(&ObjectKey::cluster_wide(IDENTITY));
+        if let (Some(known), Some(own)) = (known.as_ref().and_then(|known| known.id()), own)
+            && known != uid(&own.metadata)
+        {
+            return Decided::ForAnother;
         }
         let placement = label(&source.metadata, MANIFESTS_OF);
         let all = self.hub.decisions.in_namespace(source.metadata.namespace.as_deref().unwrap_or_default());

@@ -140,6 +140,7 @@ fn a_decision_says_where_once_it_has_a_status() {
 fn nothing_happens_by_omission() {
     let ours = [(CLAIM, "data", seen(Some("r"), "h1", false))];
     check("an unread hub", &world(Decided::Unread, Some("r"), &ours), "waits HubUnread");
+    check("one that is not let in", &world(Decided::ForAnother, None, &[]), "waits NotLetIn");
     check("no decision", &world(Decided::None, Some("r"), &ours), "waits NoDecision");
     let mut gone = world(Decided::Here, Some("r"), &ours);
     gone.manifests = None;
