@@ -26,6 +26,10 @@ pub const APP_NAMESPACE: &str = "drplacementcontrol.ramendr.openshift.io/app-nam
 /// On a DRPlacementControl: set by the hub; cluster that the application was last placed on.
 pub const LAST_APP_DEPLOYMENT_CLUSTER: &str =
     "drplacementcontrol.ramendr.openshift.io/last-app-deployment-cluster";
+/// On a DRPlacementControl: set by the hub; identity of that cluster then. One that was rebuilt under its name since has none of the application's volumes.
+/// Ours, not known to peers.
+pub const LAST_APP_DEPLOYMENT_CLUSTER_ID: &str =
+    "drplacementcontrol.ramendr.openshift.io/last-app-deployment-cluster-id";
 /// On a DRPlacementControl: set by the hub; action by which the application was last placed.
 pub const LAST_ACTION: &str = "drplacementcontrol.ramendr.openshift.io/last-action";
 /// On a DRPlacementControl: set by the hub; JSON with the number of failovers and relocations.

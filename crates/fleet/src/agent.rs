@@ -146,8 +146,8 @@ pub fn agent(agent: Agent) -> Running {
     ground.kinds.listen(move || on_kinds());
     let on_claims = everything.clone();
     clusters.listen(move |change: &Change<ManagedCluster>| {
-        let id = |cluster: &Arc<ManagedCluster>| crate::cluster::ground::claimed_id(cluster);
-        if change.old.as_ref().and_then(id) != change.new.as_ref().and_then(id) {
+        let [old, new] = [&change.old, &change.new].map(|one| one.as_deref().and_then(ManagedCluster::id));
+        if old != new {
             on_claims();
         }
     });

@@ -171,6 +171,12 @@ pub fn reach(name: &str, cluster: Option<&ManagedCluster>, pulse: Option<&Beat>)
     }
 }
 
+/// Since when a cluster stands in the place of another of its name, by its own clock.
+pub fn rebuilt(cluster: &ManagedCluster) -> Option<Timestamp> {
+    let same = find(&cluster.status.as_ref()?.conditions, fleet::TYPE_SAME_CLUSTER)?;
+    (same.status == "True" && same.reason == fleet::REASON_REBUILT).then_some(same.last_transition_time.0)
+}
+
 /// Whether it is not known yet if a cluster is heard of: its lease was listed when the hub started, and may still be renewed in time.
 pub fn is_unheard(cluster: Option<&ManagedCluster>, pulse: Option<&Beat>) -> bool {
     let believed = pulse.cloned().map(Beat::believed);

@@ -10,6 +10,7 @@ use lifeboat_api::annotations;
 use lifeboat_api::conditions::vrg::REASON_ORPHANED;
 use lifeboat_api::ramen::{Blocker, DRPlacementControl, DRState};
 use lifeboat_engine::{Clock, ObjectKey};
+use lifeboat_hub::drpc::decide::orphan;
 use lifeboat_hub::drpc::world::World;
 use serde::Serialize;
 use serde_json::json;
@@ -81,16 +82,18 @@ pub fn diagnose(world: &World, now: Timestamp) -> Diagnosis {
             format!("repair {name} --restore-here"),
         );
     }
+    let known = world.commission();
+    let lost = orphaned || known.is_some_and(|known| orphan::loss(world, now, &known).is_some());
     let rests =
         matches!(status.phase, Some(DRState::Deployed | DRState::FailedOver | DRState::Relocated) | None);
-    if !rests && !orphaned && status.phase != Some(DRState::Deleting) {
+    if !rests && !lost && status.phase != Some(DRState::Deleting) {
         offer(
             "take the action back, where its point of no return is not passed".to_owned(),
             format!("abort {name}"),
         );
     }
     let silent = holder.as_deref().and_then(|name| world.site(name)).is_some_and(|site| !site.is_fresh(now));
-    if let Some(other) = other.filter(|_| orphaned || silent)
+    if let Some(other) = other.filter(|_| lost || silent)
         && words::could_fail_over(world, now).is_ok()
     {
         offer(

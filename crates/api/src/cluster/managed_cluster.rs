@@ -1,6 +1,7 @@
 //! ManagedCluster: a cluster that has joined a hub.
 
 use super::TaintEffect;
+use crate::conditions::fleet::CLAIM_ID;
 use crate::schema;
 use crate::wire::{is_false, or_default, spec_or_default};
 use k8s_openapi::ByteString;
@@ -61,6 +62,15 @@ pub struct ManagedClusterSpec {
     /// Marks that keep placements away from the cluster.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<Taint>,
+}
+
+impl ManagedCluster {
+    /// The identity that the cluster claims: the UID of its namespace `kube-system`.
+    pub fn id(&self) -> Option<&str> {
+        let claims = self.status.iter().flat_map(|status| &status.cluster_claims);
+        let id = claims.into_iter().find(|claim| claim.name.as_deref() == Some(CLAIM_ID));
+        id.and_then(|claim| claim.value.as_deref()).filter(|id| !id.is_empty())
+    }
 }
 
 /// A way to reach a cluster's API server.

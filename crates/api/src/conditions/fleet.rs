@@ -30,6 +30,8 @@ pub const DEFAULT_LEASE_SECONDS: i32 = 60;
 pub const TYPE_SAME_CLUSTER: &str = "SameCluster";
 /// Another cluster asked to join by the same name.
 pub const REASON_OTHER_CLUSTER: &str = "OtherCluster";
+/// A person said that the cluster was built in the place of the one that the hub knew: it has nothing that is older than this condition.
+pub const REASON_REBUILT: &str = "Rebuilt";
 /// ManagedCluster claim with the name it is known by.
 pub const CLAIM_NAME: &str = "name";
 /// ManagedCluster claim with the identity of the cluster.

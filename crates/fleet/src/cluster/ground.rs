@@ -4,7 +4,6 @@ use super::kinds::{Kinds, Target};
 use super::sight::{Seen, Sight};
 use crate::allowed::Allowed;
 use lifeboat_api::cluster::ManagedCluster;
-use lifeboat_api::conditions::fleet as words;
 use lifeboat_engine::{Clock, ObjectKey, Objects};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -66,7 +65,7 @@ impl Ground {
 
     /// Whether this is the cluster that the hub means.
     pub fn standing(&self) -> Standing {
-        let claimed = self.cluster().and_then(|cluster| claimed_id(&cluster));
+        let claimed = self.cluster().and_then(|cluster| cluster.id().map(str::to_owned));
         match (claimed, self.id()) {
             (None, _) => Standing::Meant,
             (Some(_), None) => Standing::Unknown,
@@ -74,11 +73,4 @@ impl Ground {
             (Some(claimed), Some(_)) => Standing::Other(claimed),
         }
     }
-}
-
-/// The identity that a ManagedCluster claims.
-pub fn claimed_id(cluster: &ManagedCluster) -> Option<String> {
-    let claims = cluster.status.iter().flat_map(|status| &status.cluster_claims);
-    let id = claims.into_iter().find(|claim| claim.name.as_deref() == Some(words::CLAIM_ID));
-    id.and_then(|claim| claim.value.clone()).filter(|id| !id.is_empty())
 }

@@ -1,6 +1,5 @@
 //! Every rule about membership and its lease.
 
-use crate::cluster::ground::claimed_id;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use lifeboat_api::annotations;
@@ -119,8 +118,12 @@ pub fn membership(world: &World, now: Timestamp) -> Decision<Effect, Why, Manage
 
 fn obstacle(world: &World, cluster: &ManagedCluster) -> Option<Why> {
     let Some(id) = &world.id else { return Some(Why::IdentityUnknown) };
-    if let Some(known) = claimed_id(cluster).filter(|known| known != id && !is_rebuilt(cluster, id)) {
-        return Some(Why::OtherCluster { name: world.name.clone(), known, ours: id.clone() });
+    if let Some(known) = cluster.id().filter(|known| known != id && !is_rebuilt(cluster, id)) {
+        return Some(Why::OtherCluster {
+            name: world.name.clone(),
+            known: known.to_owned(),
+            ours: id.clone(),
+        });
     }
     let accepted = cluster.spec.hub_accepts_client && cluster.metadata.deletion_timestamp.is_none();
     (!accepted).then(|| Why::NotAccepted(world.name.clone()))
@@ -146,8 +149,13 @@ fn status(world: &World, cluster: &ManagedCluster, now: Timestamp) -> ManagedClu
     let set = Conditions { generation: cluster.metadata.generation, now };
     let (type_, reason) = (words::TYPE_JOINED, words::REASON_JOINED);
     set.set(&mut status.conditions, type_, Holds::True, reason, "Managed cluster joined");
-    if claimed_id(cluster).is_some_and(|known| Some(known) != world.id) {
+    if cluster.id().is_some_and(|known| Some(known) != world.id.as_deref()) {
+        // Anew each time: its time tells which copies were made to the former one.
         status.conditions.retain(|one| one.type_ != words::TYPE_SAME_CLUSTER);
+        let (type_, reason) = (words::TYPE_SAME_CLUSTER, words::REASON_REBUILT);
+        let message =
+            "built in the place of the cluster that had this name; what was copied to that one is not here";
+        set.set(&mut status.conditions, type_, Holds::True, reason, message);
     }
     status
 }
@@ -168,7 +176,7 @@ pub fn heartbeat(pulse: &Pulse, now: Timestamp) -> Decision<Effect, Why, ()> {
         return Decision::wait(why);
     }
     // Else the hub would call a cluster available without knowing which one it is.
-    if claimed_id(cluster) != world.id {
+    if cluster.id() != world.id.as_deref() {
         return Decision::wait(Why::NotOnRecord);
     }
     let Some(lease) = &pulse.lease else { return Decision::wait(Why::NoLease(world.name.clone())) };

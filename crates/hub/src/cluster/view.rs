@@ -199,11 +199,9 @@ impl Watched {
         let going = known.as_ref().is_some_and(|known| known.is_going());
         let joined =
             find(&status.conditions, fleet::TYPE_JOINED).is_some_and(|joined| joined.status == "True");
-        let claim =
-            status.cluster_claims.into_iter().find(|claim| claim.name.as_deref() == Some(fleet::CLAIM_ID));
         Managed {
             joined: joined && !going,
-            id: claim.and_then(|claim| claim.value).filter(|id| !id.is_empty()),
+            id: known.as_ref().and_then(|known| known.id()).map(str::to_owned),
             reach: self.reach(cluster),
         }
     }

@@ -96,11 +96,18 @@ impl Drpcs {
         Ok(())
     }
 
-    async fn note_placed(&self, key: &ObjectKey, cluster: &str, action: &str) -> Result<(), EffectError> {
+    async fn note_placed(
+        &self,
+        key: &ObjectKey,
+        cluster: &str,
+        id: Option<String>,
+        action: &str,
+    ) -> Result<(), EffectError> {
         let drpc = self.known(key)?.drpc;
         let mut metadata = drpc.guard();
         metadata["annotations"] = json!({
             annotations::LAST_APP_DEPLOYMENT_CLUSTER: cluster,
+            annotations::LAST_APP_DEPLOYMENT_CLUSTER_ID: id,
             annotations::LAST_ACTION: action,
         });
         self.watched.drpcs.patch(key, &Patch::Merge(json!({ "metadata": metadata }))).await.map(drop)
@@ -142,9 +149,9 @@ impl Drpcs {
                 secrets::psk(&self.courier, &world.drpc, world.space(), &clusters).await
             }
             Effect::Place { chosen } => self.place(key, &chosen).await,
-            Effect::NotePlaced { cluster, act } => {
+            Effect::NotePlaced { cluster, id, act } => {
                 let action = act.action().map_or(String::new(), |action| action.as_str().to_owned());
-                self.note_placed(key, &cluster, &action).await
+                self.note_placed(key, &cluster, id, &action).await
             }
             Effect::EndProtection { cluster, over, group } => {
                 self.end_protection(key, &cluster, over, &group).await

@@ -1,7 +1,7 @@
 //! What an action would do and what it would cost, told before anybody asks for it. Pure: whoever has the objects can ask.
 
 use crate::drpc::commission::Act;
-use crate::drpc::decide::{Wish, failover, relocate};
+use crate::drpc::decide::{Wish, failover, orphan, relocate};
 use crate::drpc::why::Wait;
 use crate::drpc::world::World;
 use crate::views::Reach;
@@ -64,6 +64,7 @@ pub fn plan(world: &World, wish: &Wish, now: Timestamp) -> Plan {
     let mut readies_storage = false;
     match (wish.act, known.as_ref(), target, source) {
         _ if stays => {
+            waits.extend(known.as_ref().and_then(|known| orphan::loss(world, now, known)));
             let silent = target.and_then(|target| match target.reach(now) {
                 Reach::Silent(why) => Some(why),
                 Reach::Fresh => None,

@@ -31,6 +31,8 @@ pub enum Wait {
     RolesUnclear(String),
     /// The group of the cluster where the application runs was deleted without the order to end protection: a user must choose.
     Orphaned(String),
+    /// The cluster where the application runs was rebuilt, without its volumes: a user must choose.
+    Rebuilt(String),
     /// The order to end protection has not reached a cluster yet.
     EndingProtection(String),
     /// A store could not be read, so that it is not known whether the application was deployed before.
@@ -94,6 +96,7 @@ impl fmt::Display for Wait {
             | Self::UserMustChoose(why)
             | Self::RolesUnclear(why)
             | Self::Orphaned(why)
+            | Self::Rebuilt(why)
             | Self::EndingProtection(why)
             | Self::StoresUnread(why)
             | Self::OtherFleet(why)
@@ -131,6 +134,7 @@ impl Why for Wait {
             | Self::UserMustChoose(_)
             | Self::RolesUnclear(_)
             | Self::Orphaned(_)
+            | Self::Rebuilt(_)
             | Self::CalledOff(_)
             | Self::NotFenced(_)
             | Self::WorkRefused(_) => Some(Level::Warning),

@@ -2,10 +2,10 @@
 
 use crate::drpc::commission::{Commission, epoch_on};
 use crate::drpc::stores::Books;
-use crate::views::{Beat, Reach, Seen, is_unheard, reach};
+use crate::views::{Beat, Reach, Seen, is_unheard, reach, rebuilt};
 use crate::words::Words as _;
 use crate::works;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use lifeboat_api::annotations;
 use lifeboat_api::apps::PlacementRule;
 use lifeboat_api::cluster::{ManagedCluster, Placement, PlacementDecision};
@@ -182,6 +182,22 @@ impl Site {
     /// Whether it was not heard of in the life of this process: what the hub remembers of it may be of an older day.
     pub fn is_unproven(&self) -> bool {
         self.beat.as_ref().is_some_and(|beat| !beat.renewed) && !self.is_unheard()
+    }
+
+    /// Its identity, as the hub knows it.
+    pub fn id(&self) -> Option<&str> {
+        self.managed.as_ref()?.id()
+    }
+
+    /// How far its clock is ahead of the hub's, as far as that was measured.
+    pub fn ahead(&self) -> SignedDuration {
+        self.beat.as_ref().and_then(|beat| beat.ahead).unwrap_or_default()
+    }
+
+    /// Whether a copy of this time, by the hub's clock, went to a cluster that this one was built in the place of.
+    pub fn is_rebuilt_since(&self, copied: Timestamp) -> bool {
+        let rebuilt = self.managed.as_deref().and_then(rebuilt);
+        rebuilt.is_some_and(|at| copied <= at - self.ahead())
     }
 
     /// Whether its work is on its way out, so that it cannot be changed any more.

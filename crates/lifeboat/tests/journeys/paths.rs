@@ -52,3 +52,8 @@ async fn an_application_changes_and_moves() {
 async fn a_mirrored_namespace_is_deleted_and_the_copy_used() {
     walk(Way::Mirrored, 1, &[Step::DeleteNamespaceThenFailover, Step::Relocate]).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_is_rebuilt_before_anybody_failed_over() {
+    walk(Way::Copied, 1, &[Step::RebuildPrimary]).await;
+}

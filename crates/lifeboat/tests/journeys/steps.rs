@@ -39,6 +39,8 @@ pub enum Step {
     LoseCluster,
     /// Loses the cluster where the application runs with all its disks, fails over, and puts an empty one in its place.
     RebuildCluster,
+    /// Loses the cluster where the application runs with all its disks, puts an empty one in its place, and only then fails over.
+    RebuildPrimary,
     /// Loses the other cluster with all its disks, and puts an empty one in its place.
     RebuildPeer,
     /// Loses the hub and brings it back.
@@ -99,6 +101,7 @@ impl Journey {
             Step::EndAndProtect => self.end_and_protect().await,
             Step::LoseCluster => self.lose_cluster().await,
             Step::RebuildCluster => self.rebuild_cluster().await,
+            Step::RebuildPrimary => self.rebuild_primary().await,
             Step::RebuildPeer => self.rebuild_peer().await,
             Step::LoseHub => self.lose_hub().await,
             Step::RebuildHub => self.rebuild_hub().await,

@@ -42,7 +42,8 @@ const STEPS: &[Step] = &[
 const SHORT: usize = 4;
 
 /// Steps that take minutes, for longer journeys.
-const LONG: &[Step] = &[Step::RebuildCluster, Step::RebuildPeer, Step::RebuildHub, Step::TenMoves];
+const LONG: &[Step] =
+    &[Step::RebuildCluster, Step::RebuildPrimary, Step::RebuildPeer, Step::RebuildHub, Step::TenMoves];
 
 /// The seed that CI walks: what a new one finds is a fault of its own, and not of the change that is tried.
 const USUAL: u64 = 3;

@@ -207,6 +207,8 @@ fn a_cluster_that_was_rebuilt_is_told_of_until_a_person_says_so() {
     let notes = known.metadata.annotations.get_or_insert_default();
     notes.insert(lifeboat_api::annotations::REBUILT_AS.to_owned(), "1".to_owned());
     let joined = shown(&known);
-    assert!(joined.conditions.iter().all(|one| one.type_ != "SameCluster"));
+    let said = joined.conditions.iter().find(|one| one.type_ == "SameCluster").unwrap();
+    assert!(said.status == "True" && said.reason == "Rebuilt", "{said:?}");
+    assert_eq!(said.last_transition_time.0, at(NOW), "what is older was copied to the former one");
     assert!(joined.cluster_claims.iter().any(|claim| claim.value.as_deref() == Some("1")));
 }

@@ -58,8 +58,9 @@ pub fn carry(world: &World, now: Timestamp, known: &Commission) -> Step {
         let report = Report::new(underway(known.act), Progression::UpdatingPlRule, Peer::NotStarted);
         return Step::Do(vec![effect], (!here).then_some(report));
     }
-    if !is_noted(world, known) {
-        return Step::one(Effect::NotePlaced { cluster: known.holder.clone(), act: known.act });
+    if !is_noted(world, known, holder) {
+        let (cluster, id) = (holder.name.clone(), holder.id().map(str::to_owned));
+        return Step::one(Effect::NotePlaced { cluster, id, act: known.act });
     }
     let restored =
         holder.intent.as_ref().filter(|_| here).and_then(|intent| intent.note(annotations::TO_POINT));
@@ -212,8 +213,12 @@ fn place(world: &World, now: Timestamp, known: &Commission, peer: Option<&Site>)
     (chosen != wanted).then_some(Effect::Place { chosen: wanted })
 }
 
-fn is_noted(world: &World, known: &Commission) -> bool {
+fn is_noted(world: &World, known: &Commission, holder: &Site) -> bool {
     let action = known.act.action().map_or(String::new(), |action| action.as_str().to_owned());
+    let id = world.drpc.note(annotations::LAST_APP_DEPLOYMENT_CLUSTER_ID);
+    if holder.id().is_some() && id != holder.id() {
+        return false;
+    }
     world.drpc.note(annotations::LAST_APP_DEPLOYMENT_CLUSTER) == Some(known.holder.as_str())
         && world.drpc.note(annotations::LAST_ACTION).unwrap_or_default() == action
 }

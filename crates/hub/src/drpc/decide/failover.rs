@@ -73,7 +73,14 @@ pub fn target_ready(world: &World, now: Timestamp, target: &Site) -> Result<(), 
         Seen::Found(group) if group.is_going() => {
             Err(Wait::TargetNotReady(format!("the group on cluster {name} is being deleted")))
         }
-        Seen::Found(group) if group.state() == Some(&VrgState::Secondary) => Ok(()),
+        Seen::Found(group) if group.state() == Some(&VrgState::Secondary) => {
+            match last_copy(world, name).filter(|copied| is_of_former(world, target, copied)) {
+                Some(_) => Err(Wait::TargetNotReady(format!(
+                    "cluster {name} was rebuilt, and the last copy went to the former one: nothing can fail over to it before the next copy"
+                ))),
+                None => Ok(()),
+            }
+        }
         Seen::Found(group) => {
             let state = group.state().map_or("not settled", VrgState::as_str).to_owned();
             Err(Wait::TargetNotReady(format!(
@@ -149,24 +156,34 @@ fn is_activated(target: &Site, provisioner: &str, id: &str) -> bool {
 /// What is given up: everything since the last copy that was reported. What the failed cluster did after it was last heard of is not known, so this
 /// is the most that can be lost, not the least. It was reported by that cluster's clock, so what that clock is known to be ahead is added.
 pub fn loss(world: &World, now: Timestamp, target: &str) -> FailoverLoss {
+    let (old, site) = (world.peer_of(target), world.site(target));
+    let data_until =
+        last_copy(world, target).filter(|copied| site.is_none_or(|site| !is_of_former(world, site, copied)));
+    let at_most_seconds = data_until.as_ref().and_then(|until| span(old, until.0, now));
+    FailoverLoss { time: Some(Time(whole_seconds(now))), data_until, at_most_seconds }
+}
+
+/// The last copy to a cluster that was told of, by the clock of the other one.
+fn last_copy(world: &World, target: &str) -> Option<Time> {
     let reported =
         |site: &Site| site.seen.found().and_then(|group| group.status.as_ref()?.last_group_sync_time.clone());
-    let old = world.peer_of(target);
     let shown = world.shown();
     // Before its first copy, what both clusters have is what the last failover restored.
     let restored = world
         .commission()
         .filter(|known| known.act == Act::Failover && known.holder != target)
         .and_then(|_| shown.last_failover?.data_until);
-    let data_until = old.and_then(reported).or(shown.last_group_sync_time).or(restored);
-    let at_most_seconds = data_until.as_ref().and_then(|until| span(old, until.0, now));
-    FailoverLoss { time: Some(Time(whole_seconds(now))), data_until, at_most_seconds }
+    world.peer_of(target).and_then(reported).or(shown.last_group_sync_time).or(restored)
+}
+
+/// Whether a copy went to a cluster that `target` was built in the place of.
+pub fn is_of_former(world: &World, target: &Site, copied: &Time) -> bool {
+    target.is_rebuilt_since(copied.0 - ahead(world.peer_of(&target.name)))
 }
 
 /// How far the clock of a cluster is ahead, as far as that was measured.
 fn ahead(site: Option<&Site>) -> SignedDuration {
-    let measured = site.and_then(|site| site.beat.as_ref()?.ahead);
-    measured.filter(SignedDuration::is_positive).unwrap_or_default()
+    site.map(Site::ahead).filter(SignedDuration::is_positive).unwrap_or_default()
 }
 
 /// Whole seconds, rounded up, from a time by the clock of `from` to one by ours. A copy of tomorrow was stamped by a wrong clock, and says nothing.

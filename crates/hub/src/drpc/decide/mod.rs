@@ -95,6 +95,8 @@ pub enum Effect {
     NotePlaced {
         /// Where.
         cluster: String,
+        /// Identity of that cluster, as far as it is known.
+        id: Option<String>,
         /// By which action.
         act: Act,
     },

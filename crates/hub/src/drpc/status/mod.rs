@@ -4,7 +4,7 @@
 mod protected;
 
 use crate::drpc::commission::Act;
-use crate::drpc::decide::{Peer, Report, failover};
+use crate::drpc::decide::{Peer, Report, failover, orphan};
 use crate::drpc::drill;
 use crate::drpc::why::Wait;
 use crate::drpc::world::{GroupWords as _, World};
@@ -178,14 +178,22 @@ impl<'a> Telling<'a> {
         // One that has not taken up its role yet, or came back without its PVCs, knows of no copy; what was copied before still counts. So does the
         // last copy of a relocation until the next one: both clusters have it.
         let known = self.world.commission();
+        let rebuilt = known.as_ref().is_some_and(|known| orphan::is_rebuilt(self.world, known));
         let copied = told.protected_pvcs.iter().any(|claim| claim.last_sync_time.is_some());
         let relocated = known.is_some_and(|known| known.act == Act::Relocate) && !copied;
         let settled = group.state() == Some(&VrgState::Primary) && !group.is_orphaned() && !group.is_going();
         let moving = self.status.phase == Some(DRState::Relocating);
-        if told.last_group_sync_time.is_some() || settled && !relocated && !moving {
+        if !rebuilt && (told.last_group_sync_time.is_some() || settled && !relocated && !moving) {
             self.status.last_group_sync_time.clone_from(&told.last_group_sync_time);
             self.status.last_group_sync_duration.clone_from(&told.last_group_sync_duration);
             self.status.last_group_sync_bytes = told.last_group_sync_bytes;
+        }
+        let peer = holder.and_then(|site| self.world.peer_of(&site.name));
+        let copied = self.status.last_group_sync_time.as_ref();
+        if copied.zip(peer).is_some_and(|(copied, peer)| failover::is_of_former(self.world, peer, copied)) {
+            self.status.last_group_sync_time = None;
+            self.status.last_group_sync_duration = None;
+            self.status.last_group_sync_bytes = None;
         }
         let capture =
             told.kube_object_protection.as_ref().and_then(|one| one.capture_to_recover_from.as_ref());

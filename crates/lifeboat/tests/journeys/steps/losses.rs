@@ -1,7 +1,8 @@
 //! What is lost and comes back, as it was or empty.
 
 use super::{Journey, Outcome, other};
-use crate::fleet::{PATIENCE, SPACE};
+use crate::disks;
+use crate::fleet::{NAME, PATIENCE, SPACE};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
@@ -24,6 +25,14 @@ impl Journey {
         self.fleet.site("lose", lost)?;
         self.failover(Some(before)).await?;
         self.replace(lost).await
+    }
+
+    pub(super) async fn rebuild_primary(&mut self) -> Outcome {
+        let lost = self.here;
+        let before = self.held().await;
+        self.fleet.site("lose", lost)?;
+        self.replace(lost).await?;
+        self.failover(Some(before)).await
     }
 
     pub(super) async fn rebuild_peer(&mut self) -> Outcome {
@@ -57,12 +66,21 @@ impl Journey {
         let rebuilt = json!({"metadata": {"annotations": {note: id}}});
         clusters.patch(lost, &PatchParams::default(), &Patch::Merge(rebuilt)).await.expect("annotated");
         let began = Instant::now();
-        while began.elapsed() < Duration::from_secs(20) {
+        loop {
             let pods: Api<Pod> = Api::namespaced(self.fleet.client(lost).await, SPACE);
-            if !pods.list(&ListParams::default()).await.expect("listed").items.is_empty() {
-                return Err(format!("TWO WRITERS: {lost} was rebuilt and runs the application too"));
+            let runs = !pods.list(&ListParams::default()).await.expect("listed").items.is_empty();
+            // Where it was placed before, it may begin for a moment until the hub has seen that this is another cluster.
+            if runs && (lost != self.here || began.elapsed() > Duration::from_secs(15)) {
+                return Err(format!(
+                    "STARTED EMPTY: {lost} was rebuilt and runs the application without its data"
+                ));
             }
-            if self.fleet.app(&["status"]).code == 0 {
+            let planned = self.fleet.run(&["plan", "failover", NAME, "-n", SPACE, "--to", lost]);
+            if planned.code == 0 && disks::best(&self.fleet, lost).len() < self.fleet.claims {
+                return Err(format!("STATUS LIES: {lost} was rebuilt and has no copy:\n{}", planned.text));
+            }
+            let done = lost != self.here && self.fleet.app(&["status"]).code == 0;
+            if done || began.elapsed() > Duration::from_secs(20) {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(500)).await;

@@ -6,7 +6,8 @@ use lifeboat_api::annotations;
 use lifeboat_api::ramen::VolumeReplicationGroup;
 use lifeboat_engine::Next;
 use lifeboat_hub::drpc::commission::Act;
-use lifeboat_hub::drpc::decide::{Effect, decide};
+use lifeboat_hub::drpc::decide::{Effect, Wish, decide};
+use lifeboat_hub::drpc::plan::{Loss, plan};
 use lifeboat_hub::drpc::world::{Chosen, World};
 use lifeboat_hub::views::Seen;
 use lifeboat_hub::words::Words as _;
@@ -226,4 +227,55 @@ fn a_work_that_was_deleted_by_hand_is_put_again() {
         assert_ne!(sent(&gone).note(annotations::END_PROTECTION), Some("true"));
         assert_ne!(sent(&gone).note(annotations::FIRST_DEPLOYMENT), Some("true"));
     }
+}
+
+fn known_as(world: World, cluster: &str, id: &str) -> World {
+    world.with(|world| {
+        edit(world.sites.get_mut(cluster).unwrap().managed.as_mut().unwrap(), |managed| {
+            let claims = json!([{ "name": "id.k8s.io", "value": id }]);
+            managed.status.get_or_insert_default().cluster_claims = serde_json::from_value(claims).unwrap();
+        });
+    })
+}
+
+#[test]
+fn an_application_is_taken_off_a_cluster_that_was_rebuilt_without_it() {
+    let placed_on = |world: World, id: &str| noted(world, annotations::LAST_APP_DEPLOYMENT_CLUSTER_ID, id);
+    let at_home = || placed_on(known_as(deployed(), "east", "1"), "1");
+    check(&at_home(), "settled | Deployed/Completed");
+    let Next::Do(effects) = decide(&known_as(deployed(), "east", "1"), now()).next else { panic!() };
+    let wanted = Effect::NotePlaced { cluster: "east".into(), id: Some("1".into()), act: Act::Deploy };
+    assert_eq!(effects, [wanted], "which cluster it is placed on is written down");
+    // The group there is new, and was never copied.
+    let rebuilt = || {
+        known_as(shown(at_home()), "east", "2").shows("east", |group| {
+            let status = group.status.as_mut().unwrap();
+            (status.last_group_sync_time, status.primary_epoch) = (None, None);
+            status.protected_pvcs.clear();
+        })
+    };
+    check(&rebuilt(), "Place [] | WaitForUser/Paused");
+    let off = || shown(rebuilt()).placed(&[]);
+    check(&off(), "wait Rebuilt | WaitForUser/Paused");
+    let status = decide(&off(), now()).status.unwrap();
+    assert!(status.last_group_sync_time.is_some(), "the copy at the peer is still told of");
+    let message = &status.blockers[0].message;
+    for choice in ["failover web --to west", "delete drplacementcontrol web"] {
+        assert!(message.contains(choice), "{message}");
+    }
+    let to = |cluster: &str| plan(&off(), &Wish { act: Act::Failover, target: cluster.into() }, now());
+    assert_eq!(to("east").blockers[0].reason, "Rebuilt", "it cannot stay there");
+    assert_eq!((to("west").loses, to("west").blockers.len()), (Loss::AtMostSeconds(120), 0));
+    check(
+        &off().asks(json!({ "action": "Failover", "failoverCluster": "west" })),
+        "Commission 2 west Failover, on record | FailingOver/FailingOverToCluster",
+    );
+    // What is moved to it later is there, though it was placed on the former one once.
+    let moved = deployed()
+        .given(3, "east", Act::Relocate, "Relocating")
+        .has("east", "primary", |_| {})
+        .has("west", "secondary", |_| {})
+        .placed(&[]);
+    let moved = noted(moved, annotations::LAST_APP_DEPLOYMENT_CLUSTER, "west");
+    check(&placed_on(known_as(moved, "east", "2"), "1"), "Place [east] | Relocating/UpdatingPlRule");
 }

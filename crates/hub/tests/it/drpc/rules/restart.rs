@@ -4,7 +4,8 @@ use super::{Changes as _, check, deployed, edit, line, new, now, said};
 use jiff::SignedDuration;
 use lifeboat_api::annotations;
 use lifeboat_hub::drpc::commission::Act;
-use lifeboat_hub::drpc::decide::decide;
+use lifeboat_hub::drpc::decide::{Wish, decide};
+use lifeboat_hub::drpc::plan::{Loss, plan};
 use lifeboat_hub::drpc::world::{Chosen, World};
 use lifeboat_hub::views::{Beat, Seen};
 use lifeboat_hub::words::Words as _;
@@ -269,4 +270,40 @@ fn a_view_of_another_day_is_not_waited_for_twice() {
     let world =
         listed(new(), "east", 0).with(|world| world.sites.get_mut("east").unwrap().seen = Seen::NotYet);
     check(&world, "wait ViewPending | -/-");
+}
+
+#[test]
+fn a_copy_to_a_cluster_that_was_rebuilt_since_counts_for_nothing() {
+    let rebuilt = |world: World, cluster: &str, at: &str, ahead: i64| {
+        let ahead = Some(SignedDuration::from_secs(ahead));
+        beats(world, cluster, Beat { ahead, ..beat(1) }).with(|world| {
+            edit(world.sites.get_mut(cluster).unwrap().managed.as_mut().unwrap(), |managed| {
+                let same = json!({
+                    "type": "SameCluster", "status": "True", "reason": "Rebuilt", "message": "",
+                    "lastTransitionTime": at,
+                });
+                let conditions = &mut managed.status.get_or_insert_default().conditions;
+                conditions.push(serde_json::from_value(same).unwrap());
+            });
+        })
+    };
+    let over = |world: &World| plan(world, &Wish { act: Act::Failover, target: "west".into() }, now());
+    let told = |world: &World| decide(world, now()).status.unwrap().last_group_sync_time;
+    // The last copy is of 11:58.
+    let since = rebuilt(deployed().silent("east"), "west", "2030-01-01T11:59:00Z", 0);
+    let empty = over(&since);
+    assert_eq!((&empty.loses, empty.data_until), (&Loss::Unknown, None));
+    assert_eq!(empty.blockers[0].reason, "TargetNotReady");
+    assert!(empty.blockers[0].message.contains("west was rebuilt"), "{empty:?}");
+    assert_eq!(told(&since), None);
+    check(&failing(since), "wait TargetNotReady | Initiating/CheckingFailoverPrerequisites");
+    for (cluster, at, ahead) in [
+        ("west", "2030-01-01T11:57:00Z", 0),
+        ("west", "2030-01-01T11:59:00Z", 120),
+        ("east", "2030-01-01T11:59:00Z", 0),
+    ] {
+        let world = rebuilt(deployed(), cluster, at, ahead);
+        assert_eq!(over(&world).loses, Loss::AtMostSeconds(120), "{cluster} {at} {ahead}");
+        assert!(told(&world).is_some());
+    }
 }

@@ -177,7 +177,7 @@ impl Walk {
                 }
             }
             Effect::Place { chosen } => self.world = self.world.clone().placed(&chosen),
-            Effect::NotePlaced { cluster, act } => {
+            Effect::NotePlaced { cluster, act, .. } => {
                 let action = act.action().map_or(String::new(), |action| action.as_str().to_owned());
                 self.note(
                     [
