@@ -136,6 +136,13 @@ async fn protect(args: &Args) -> anyhow::Result<ExitCode> {
                     ))?;
                     return Ok(ExitCode::from(4));
                 }
+                if there.spec.pvc_selector != wanted.spec.pvc_selector {
+                    say(&format!(
+                        "{namespace}/{} has its DRPlacementControl already, which selects other PVCs: `kubectl get drplacementcontrol {} -n {namespace} -o yaml` shows pvcSelector; nothing was changed\n",
+                        args.name, args.name
+                    ))?;
+                    return Ok(ExitCode::from(4));
+                }
                 say(&format!(
                     "{namespace}/{} has its DRPlacementControl already; `lifeboat status` says how it is\n",
                     args.name

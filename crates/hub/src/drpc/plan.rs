@@ -76,8 +76,9 @@ pub fn plan(world: &World, wish: &Wish, now: Timestamp) -> Plan {
                 ))
             }));
         }
-        (Act::Failover, Some(_), Some(target), _) => {
+        (Act::Failover, Some(known), Some(target), _) => {
             waits.extend(failover::target_ready(world, now, target).err());
+            waits.extend(failover::unprotected(world, known, &target.name));
             match failover::prerequisites(world, target) {
                 // The wish itself brings it about.
                 Err((_, Wait::MaintenanceNotActive(_))) => readies_storage = true,

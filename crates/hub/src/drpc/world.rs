@@ -334,6 +334,20 @@ impl World {
         seen.chain(meant).fold(on_record.max(status).max(stored), i64::max)
     }
 
+    /// What to do about a primary that has found no PVC. Nothing where it has, or where the user says that the application has none.
+    pub fn no_claims(&self, primary: &VolumeReplicationGroup) -> Option<String> {
+        let found = primary.status.as_ref().is_some_and(|status| !status.protected_pvcs.is_empty());
+        if found || self.drpc.note(annotations::WITHOUT_CLAIMS) == Some("true") {
+            return None;
+        }
+        Some(format!(
+            "The VRG {} has found no PVC: check pvcSelector and the namespace. If the application has none, put the annotation {}=true on its \
+             DRPlacementControl.",
+            self.group_key(),
+            annotations::WITHOUT_CLAIMS
+        ))
+    }
+
     /// Whether storage is shared, so that a failed cluster must be fenced.
     pub fn is_metro(&self) -> bool {
         self.policy.as_ref().is_some_and(|policy| crate::policy::is_metro(policy))

@@ -37,6 +37,12 @@ pub fn plan(plan: &Plan, now: Timestamp) -> String {
     let mut out = String::new();
     let from = plan.from.as_deref().unwrap_or("nowhere");
     let _ = writeln!(out, "{} from {from} to {}", plan.action, plan.to);
+    let blockers = plan.blockers.iter().map(|one| format!("in the way: {}: {}\n", one.reason, one.message));
+    let blockers: String = blockers.collect();
+    // What makes no sense is not worked out further.
+    if plan.blockers.iter().any(|one| one.reason == "Invalid") {
+        return out + &blockers;
+    }
     for (number, step) in (1..).zip(&plan.steps) {
         let _ = writeln!(out, "  {number}. {step}");
     }
@@ -54,10 +60,7 @@ pub fn plan(plan: &Plan, now: Timestamp) -> String {
             until.strftime("%F %T UTC")
         );
     }
-    for blocker in &plan.blockers {
-        let _ = writeln!(out, "in the way: {}: {}", blocker.reason, blocker.message);
-    }
-    out
+    out + &blockers
 }
 
 /// A duration as kubectl takes it: `90s`, `10m`, `1h`; a bare number is seconds.

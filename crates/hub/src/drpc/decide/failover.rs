@@ -2,13 +2,14 @@
 //! used to tell which storage must be made ready.
 
 use crate::drpc::commission::{Act, Commission};
-use crate::drpc::decide::{Peer, Report, Step, carry, commission, next_epoch, relocate};
+use crate::drpc::decide::{Peer, Report, Step, carry, commission, next_epoch, orphan, relocate};
 use crate::drpc::why::Wait;
 use crate::drpc::world::{GroupWords as _, Site, World};
 use crate::views::{Reach, Seen};
 use crate::words::Words as _;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use lifeboat_api::annotations;
 use lifeboat_api::conditions::drcluster;
 use lifeboat_api::ramen::{DRState, FailoverLoss, MMode, Progression, VrgState};
 use lifeboat_engine::conditions::{find, holds, whole_seconds};
@@ -33,6 +34,9 @@ pub fn begin(world: &World, now: Timestamp, known: &Commission, target: &str) ->
         if !at_home && let Step::Do(effects, _) = carry::carry(world, now, known) {
             return Step::Do(effects, None);
         }
+        return rest(DRState::Initiating, Progression::CheckingFailoverPrerequisites, why);
+    }
+    if let Some(why) = unprotected(world, known, target) {
         return rest(DRState::Initiating, Progression::CheckingFailoverPrerequisites, why);
     }
     if let Err((progression, why)) = prerequisites(world, site) {
@@ -89,6 +93,19 @@ pub fn target_ready(world: &World, now: Timestamp, target: &Site) -> Result<(), 
             )))
         }
     }
+}
+
+/// Why a failover would lose everything: the cluster where the application runs has found no PVC, so that none was ever copied, and whoever takes the
+/// application off that cluster deletes them. One that has not arrived, or has lost its PVCs, is another matter.
+pub fn unprotected(world: &World, known: &Commission, target: &str) -> Option<Wait> {
+    let placed = world.drpc.note(annotations::LAST_APP_DEPLOYMENT_CLUSTER) == Some(known.holder.as_str());
+    if !placed || known.holder == target || orphan::is_rebuilt(world, known) {
+        return None;
+    }
+    let group = world.site(&known.holder)?.seen.found()?;
+    let settled = group.is_primary() && !group.is_orphaned() && !group.is_going();
+    let why = world.no_claims(group).filter(|_| settled && last_copy(world, target).is_none())?;
+    Some(Wait::NotProtected(why))
 }
 
 /// Shared storage wants the failed cluster fenced off; replicated storage may want to be told.

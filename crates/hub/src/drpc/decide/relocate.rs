@@ -149,6 +149,10 @@ pub fn may_begin(
             )));
         }
     }
+    // Whoever takes the application off its cluster deletes PVCs that nobody protects.
+    if let Some(why) = world.no_claims(here) {
+        return Err(Wait::NotProtected(why));
+    }
     if is_unsent(here) {
         return Err(Wait::SourceNotReady(never_copied(source)));
     }

@@ -4,10 +4,8 @@ use super::Said;
 use crate::drpc::decide::Report;
 use crate::drpc::status::is_final;
 use crate::drpc::world::{GroupWords as _, World};
-use crate::words::Words as _;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use lifeboat_api::annotations;
 use lifeboat_api::conditions::{drpc as words, vrg};
 use lifeboat_api::ramen::{VolumeReplicationGroup, VrgState};
 use lifeboat_engine::conditions::{Holds, find};
@@ -62,14 +60,7 @@ fn judge(world: &World, group: &VolumeReplicationGroup) -> Option<Said> {
         return Some(Said::new(false, words::REASON_PROGRESSING, "the group is not Primary yet"));
     }
     let status = group.status.clone().unwrap_or_default();
-    let without = world.drpc.note(annotations::WITHOUT_CLAIMS) == Some("true");
-    if status.protected_pvcs.is_empty() && !without {
-        let why = format!(
-            "The VRG {} has found no PVC: check pvcSelector and the namespace. If the application has none, put the annotation {}=true on its \
-             DRPlacementControl.",
-            world.group_key(),
-            annotations::WITHOUT_CLAIMS
-        );
+    if let Some(why) = world.no_claims(group) {
         return Some(Said::new(false, words::REASON_NO_CLAIMS, why));
     }
     if !world.is_metro() && status.last_group_sync_time.is_none() && !status.protected_pvcs.is_empty() {

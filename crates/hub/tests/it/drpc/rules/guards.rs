@@ -2,11 +2,13 @@
 
 use super::{Changes as _, check, deployed, edit, new, now, read, said};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use lifeboat_api::annotations;
 use lifeboat_api::ramen::{ReplicationState, VolumeReplicationGroup};
 use lifeboat_api::work::ManifestWork;
 use lifeboat_hub::drpc::commission::Act;
-use lifeboat_hub::drpc::decide::decide;
+use lifeboat_hub::drpc::decide::{Wish, decide};
 use lifeboat_hub::drpc::group;
+use lifeboat_hub::drpc::plan::plan;
 use lifeboat_hub::drpc::world::{Chosen, World};
 use lifeboat_hub::views::Seen;
 use serde_json::json;
@@ -308,4 +310,38 @@ fn a_new_object_says_that_nothing_is_known() {
     let said: Vec<(&str, &str)> =
         status.conditions.iter().map(|one| (one.type_.as_str(), one.status.as_str())).collect();
     assert_eq!(said, [("Available", "False"), ("PeerReady", "Unknown"), ("Protected", "Unknown")]);
+}
+
+#[test]
+fn an_application_whose_pvcs_were_not_found_is_not_moved() {
+    let selected_wrongly = || {
+        deployed().shows("east", |group| {
+            let status = group.status.as_mut().unwrap();
+            (status.last_group_sync_time, status.protected_pvcs) = (None, Vec::new());
+        })
+    };
+    let over = json!({ "action": "Failover", "failoverCluster": "west" });
+    let away = json!({ "action": "Relocate", "preferredCluster": "west" });
+    for world in [selected_wrongly(), selected_wrongly().silent("east")] {
+        // Nothing was copied, and taking it off would delete the only data there is.
+        check(
+            &world.clone().asks(over.clone()),
+            "wait NotProtected | Initiating/CheckingFailoverPrerequisites",
+        );
+        let to = |act: Act| plan(&world, &Wish { act, target: "west".into() }, now()).blockers;
+        assert!(to(Act::Failover)[0].message.contains("found no PVC"), "{:?}", to(Act::Failover));
+        assert!(!to(Act::Relocate).is_empty());
+    }
+    check(&selected_wrongly().asks(away), "wait NotProtected | Initiating/PreparingFinalSync");
+    let without = selected_wrongly().with(|world| {
+        edit(&mut world.drpc, |drpc| {
+            let notes = drpc.metadata.annotations.get_or_insert_default();
+            notes.insert(annotations::WITHOUT_CLAIMS.to_owned(), "true".to_owned());
+        });
+    });
+    let begun = "Commission 2 west Failover, on record | FailingOver/FailingOverToCluster";
+    check(&without.asks(over.clone()), begun);
+    // A copy was told of once: there is something to fail over to.
+    let once = deployed().shows("east", |group| group.status.as_mut().unwrap().protected_pvcs.clear());
+    check(&once.asks(over), begun);
 }
