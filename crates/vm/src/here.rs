@@ -12,7 +12,7 @@ use crate::link::lock;
 use crate::{Error, Machine, TestRun};
 
 /// Far more than a test needs, for a machine that shares its cores with a build.
-const DEADLINE: Duration = Duration::from_secs(600);
+const DEADLINE: Duration = Duration::from_secs(1800);
 const CLEANING: Duration = Duration::from_secs(120);
 
 /// A machine that the tests of one binary use one after the other: it boots once, and each test finds it like new, with
@@ -34,7 +34,7 @@ impl Shared {
         Self { describe, deadline: DEADLINE, machine: Mutex::new(None) }
     }
 
-    /// The time that one test may take; 10 minutes unless said.
+    /// The time that one test may take; half an hour unless said.
     #[must_use]
     pub const fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;

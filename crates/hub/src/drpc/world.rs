@@ -341,9 +341,11 @@ impl World {
             return None;
         }
         Some(format!(
-            "The VRG {} has found no PVC: check pvcSelector and the namespace. If the application has none, put the annotation {}=true on its \
-             DRPlacementControl.",
+            "The VRG {} has found no PVC that matches pvcSelector. Put its labels on the PVCs; or delete the DRPlacementControl (the application runs on) \
+             and make it anew, for pvcSelector cannot be changed. If the application has no PVC: kubectl annotate drplacementcontrol {} -n {} {}=true",
             self.group_key(),
+            self.drpc.name(),
+            self.drpc.space(),
             annotations::WITHOUT_CLAIMS
         ))
     }

@@ -95,17 +95,30 @@ pub fn target_ready(world: &World, now: Timestamp, target: &Site) -> Result<(), 
     }
 }
 
-/// Why a failover would lose everything: the cluster where the application runs has found no PVC, so that none was ever copied, and whoever takes the
-/// application off that cluster deletes them. One that has not arrived, or has lost its PVCs, is another matter.
+/// Why a failover would lose everything: the cluster where the application runs has found no PVC, or none was copied since the application was deployed,
+/// and whoever takes the application off that cluster deletes them. One that has not arrived, or has lost its PVCs, is another matter.
 pub fn unprotected(world: &World, known: &Commission, target: &str) -> Option<Wait> {
     let placed = world.drpc.note(annotations::LAST_APP_DEPLOYMENT_CLUSTER) == Some(known.holder.as_str());
     if !placed || known.holder == target || orphan::is_rebuilt(world, known) {
         return None;
     }
     let group = world.site(&known.holder)?.seen.found()?;
-    let settled = group.is_primary() && !group.is_orphaned() && !group.is_going();
-    let why = world.no_claims(group).filter(|_| settled && last_copy(world, target).is_none())?;
-    Some(Wait::NotProtected(why))
+    if !group.is_primary() || group.is_orphaned() || group.is_going() || last_copy(world, target).is_some() {
+        return None;
+    }
+    if let Some(why) = world.no_claims(group) {
+        return Some(Wait::NotProtected(why));
+    }
+    // Storage that is shared, or mirrored by a driver that tells no times, is not copied by a mover. What was moved once is on both clusters.
+    let mut copied = group.copied().peekable();
+    let uncopied = copied.peek().is_some() && copied.all(|claim| claim.last_sync_time.is_none());
+    (uncopied && known.act == Act::Deploy).then(|| {
+        let (app, space) = (world.drpc.name(), world.drpc.space());
+        Wait::NotProtected(format!(
+            "No PVC of the application was copied to cluster {target} yet: there is nothing to fail over to. `lifeboat status` tells when there is. To \
+             start it there without its data, delete DRPlacementControl {app} in namespace {space}, and protect the application anew on {target}."
+        ))
+    })
 }
 
 /// Shared storage wants the failed cluster fenced off; replicated storage may want to be told.

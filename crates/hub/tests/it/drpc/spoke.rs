@@ -135,7 +135,11 @@ impl State {
                 restore_steps = restore_steps.saturating_sub(1);
                 let restored = (!(cannot_restore || slow) || was) && !orphaned;
                 status.primary_epoch = Some(given);
-                let named: Vec<&String> = copied.iter().chain(&mirrored).collect();
+                let usual = "data".to_owned();
+                let mut named: Vec<&String> = copied.iter().chain(&mirrored).collect();
+                if named.is_empty() {
+                    named.push(&usual);
+                }
                 status.protected_pvcs = named
                     .iter()
                     .map(|name| ProtectedPvc {

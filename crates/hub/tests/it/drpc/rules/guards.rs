@@ -343,5 +343,18 @@ fn an_application_whose_pvcs_were_not_found_is_not_moved() {
     check(&without.asks(over.clone()), begun);
     // A copy was told of once: there is something to fail over to.
     let once = deployed().shows("east", |group| group.status.as_mut().unwrap().protected_pvcs.clear());
-    check(&once.asks(over), begun);
+    check(&once.asks(over.clone()), begun);
+    // The same where they are found, and none is copied yet. One copied PVC is something.
+    let found = |claims: serde_json::Value| {
+        let world = selected_wrongly().shows("east", |group| {
+            group.status.as_mut().unwrap().protected_pvcs = serde_json::from_value(claims).unwrap();
+        });
+        world.asks(over.clone())
+    };
+    let new = json!({ "name": "new", "protectedByVolSync": true });
+    let old = json!({ "name": "old", "protectedByVolSync": true, "lastSyncTime": "2030-01-01T11:00:00Z" });
+    let mirrored = json!({ "name": "data", "protectedByVolSync": false });
+    check(&found(json!([new])), "wait NotProtected | Initiating/CheckingFailoverPrerequisites");
+    check(&found(json!([new, old])), begun);
+    check(&found(json!([mirrored])), begun);
 }
