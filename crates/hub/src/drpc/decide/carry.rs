@@ -47,7 +47,7 @@ pub fn carry(world: &World, now: Timestamp, known: &Commission) -> Step {
     }
     let ready = readiness(world, now, known, holder);
     let here = has_arrived(world, known);
-    if let (Err((progression, why)), false) = (&ready, here || known.act == Act::Deploy) {
+    if let (Err((progression, why)), false) = (&ready, here || is_first(world, known)) {
         if let Some(effect) = take_off(world, now, known, peer) {
             return Step::one(effect);
         }
@@ -79,12 +79,22 @@ pub fn carry(world: &World, now: Timestamp, known: &Commission) -> Step {
     settle::settle(world, now, known, holder, peer, ready.err().map(|(_, why)| why))
 }
 
-/// Whether the group has the order to use volumes again that an accident left. Where it is ready with it, the order is done: the next accident is asked about
-/// anew.
+/// The order to use volumes again that an accident left.
+fn restore_order(world: &World) -> Option<&str> {
+    world.drpc.note(annotations::RESTORE_ORPHANS).filter(|order| !order.is_empty())
+}
+
+/// Whether the application makes its PVCs itself, so that it is placed before there is anything to restore. After an accident the PVCs are restored first:
+/// those that it would make are empty, and in the way.
+fn is_first(world: &World, known: &Commission) -> bool {
+    known.act == Act::Deploy && restore_order(world).is_none()
+}
+
+/// Whether the group has the order to use volumes again that an accident left, and has done so: the next accident is asked about anew.
 fn is_restored_here(world: &World, holder: &Site) -> bool {
-    let order = world.drpc.note(annotations::RESTORE_ORPHANS).filter(|order| !order.is_empty());
-    let reached = holder.seen.found().and_then(|group| group.note(annotations::RESTORE_ORPHANS));
-    order.is_some() && order == reached
+    let order = restore_order(world);
+    let group = holder.seen.found().filter(|group| group.says(words::TYPE_CLUSTER_DATA_READY));
+    order.is_some() && order == group.and_then(|group| group.note(annotations::RESTORE_ORPHANS))
 }
 
 /// Whether people were told that the application has arrived, by this very commission.
@@ -172,7 +182,7 @@ pub fn readiness(
             Wait::GroupNotSeen(format!("nobody on cluster {name} has taken up the group yet")),
         ));
     }
-    if known.act == Act::Deploy || is_ready(group) {
+    if is_first(world, known) || is_ready(group) {
         return Ok(());
     }
     if !group.says(words::TYPE_CLUSTER_DATA_READY) {

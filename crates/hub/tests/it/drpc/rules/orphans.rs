@@ -101,6 +101,14 @@ fn a_choice_reaches_the_group_of_the_holder() {
     let chosen = noted(lost, annotations::RESTORE_ORPHANS, "1");
     check(&chosen, "PutGroup east primary");
     assert_eq!(sent(&chosen).note(annotations::RESTORE_ORPHANS), Some("1"));
+    // A group that has just taken the order up has restored nothing yet: PVCs that the application makes now would be empty, and in its way.
+    let taking = noted(shown(deployed().shows("east", orphaned)), annotations::RESTORE_ORPHANS, "1");
+    let taking = taking.has("east", "primary", |_| {}).shows("east", |group| {
+        let status = group.status.as_mut().unwrap();
+        status.state = Some("Unknown".into());
+        status.conditions.retain(|one| one.type_ != "ClusterDataReady");
+    });
+    check(&taking.placed(&[]), "wait Restoring | Deploying/CreatingMW");
     // Once its data is back and the application is there, the order is done, whoever gave it.
     let back = || noted(deployed(), annotations::RESTORE_ORPHANS, "1").has("east", "primary", |_| {});
     check(&back(), "ForgetRestore");
