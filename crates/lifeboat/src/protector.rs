@@ -5,6 +5,7 @@ use crate::process::{Lead, block_on, client};
 use anyhow::Context as _;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::Api;
+use lifeboat_api::conditions::fleet::IDENTITY_NAMESPACE;
 use lifeboat_engine::{Clock, Metrics, Settings};
 use lifeboat_protect::run;
 use lifeboat_protect::stores::Stores;
@@ -36,7 +37,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 async fn protect(args: &Args) -> anyhow::Result<()> {
     let client = client(&args.target).await?;
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    let system = namespaces.get("kube-system").await.context("reading the cluster's identity")?;
+    let system = namespaces.get(IDENTITY_NAMESPACE).await.context("reading the cluster's identity")?;
     let cluster = system.metadata.uid.unwrap_or_default();
     let setup = Setup { namespace: args.namespace.clone(), cluster, only: args.groups_in.clone() };
     let lead = Lead {

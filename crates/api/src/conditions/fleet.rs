@@ -34,6 +34,8 @@ pub const REASON_OTHER_CLUSTER: &str = "OtherCluster";
 pub const REASON_REBUILT: &str = "Rebuilt";
 /// ManagedCluster claim with the name it is known by.
 pub const CLAIM_NAME: &str = "name";
+/// The namespace of a cluster whose UID is the cluster's identity.
+pub const IDENTITY_NAMESPACE: &str = "kube-system";
 /// ManagedCluster claim with the identity of the cluster.
 pub const CLAIM_ID: &str = "id.k8s.io";
 

@@ -4,12 +4,10 @@ use super::kinds::{Kinds, Target};
 use super::sight::{Seen, Sight};
 use crate::allowed::Allowed;
 use lifeboat_api::cluster::ManagedCluster;
+use lifeboat_api::conditions::fleet::IDENTITY_NAMESPACE;
 use lifeboat_engine::{Clock, ObjectKey, Objects};
 use parking_lot::Mutex;
 use std::sync::Arc;
-
-/// The namespace whose uid is the cluster's identity.
-const IDENTITY: &str = "kube-system";
 
 /// What the agent's controllers share.
 #[derive(Clone)]
@@ -46,7 +44,7 @@ pub enum Standing {
 impl Ground {
     /// The object whose uid is the cluster's identity.
     pub fn identity() -> Target {
-        Target::namespace(IDENTITY)
+        Target::namespace(IDENTITY_NAMESPACE)
     }
 
     /// The cluster's identity, once it was seen.

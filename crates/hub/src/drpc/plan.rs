@@ -101,7 +101,11 @@ pub fn plan(world: &World, wish: &Wish, now: Timestamp) -> Plan {
     };
     Plan {
         action: wish.act.to_string(),
-        steps: steps(wish, from.as_deref(), stays, readies_storage),
+        // Where there is nothing to move, or nowhere to move it, there are none.
+        steps: match known.is_some() && target.is_some() {
+            true => steps(wish, from.as_deref(), stays, readies_storage),
+            false => Vec::new(),
+        },
         from,
         to: wish.target.clone(),
         loses,

@@ -341,8 +341,8 @@ impl World {
             return None;
         }
         Some(format!(
-            "The VRG {} has found no PVC that matches pvcSelector. Put its labels on the PVCs; or delete the DRPlacementControl (the application runs on) \
-             and make it anew, for pvcSelector cannot be changed. If the application has no PVC: kubectl annotate drplacementcontrol {} -n {} {}=true",
+            "The VRG {} has found no PVC that matches pvcSelector. Label the PVCs so that they match. Or delete the DRPlacementControl (the application \
+             keeps running) and create it again: pvcSelector cannot be changed. If the application has no PVC: kubectl annotate drplacementcontrol {} -n {} {}=true",
             self.group_key(),
             self.drpc.name(),
             self.drpc.space(),

@@ -39,8 +39,7 @@ pub fn plan(plan: &Plan, now: Timestamp) -> String {
     let _ = writeln!(out, "{} from {from} to {}", plan.action, plan.to);
     let blockers = plan.blockers.iter().map(|one| format!("in the way: {}: {}\n", one.reason, one.message));
     let blockers: String = blockers.collect();
-    // What makes no sense is not worked out further.
-    if plan.blockers.iter().any(|one| one.reason == "Invalid") {
+    if plan.steps.is_empty() {
         return out + &blockers;
     }
     for (number, step) in (1..).zip(&plan.steps) {

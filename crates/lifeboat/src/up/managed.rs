@@ -6,6 +6,7 @@ use crate::hub::Membership;
 use anyhow::Context as _;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
+use lifeboat_api::conditions::fleet::IDENTITY_NAMESPACE;
 use lifeboat_binder::Neighbours;
 use lifeboat_engine::{Clock, Settings};
 use lifeboat_fleet::{Agent, AgentSettings, Allowed};
@@ -93,7 +94,7 @@ async fn protector(client: &kube::Client, tasks: &mut JoinSet<()>) -> anyhow::Re
     let system = loop {
         // Made by the server's own control loop, a moment after the server.
         if let Some(system) =
-            namespaces.get_opt("kube-system").await.context("reading the cluster's identity")?
+            namespaces.get_opt(IDENTITY_NAMESPACE).await.context("reading the cluster's identity")?
         {
             break system;
         }

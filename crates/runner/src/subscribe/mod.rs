@@ -19,6 +19,7 @@ use kube::Resource;
 use kube::api::Patch;
 use lifeboat_api::annotations::{DEPLOYED_BY, DEPLOYED_FROM, MANIFEST_HASH};
 use lifeboat_api::cluster::{ManagedCluster, PlacementDecision};
+use lifeboat_api::conditions::fleet::IDENTITY_NAMESPACE;
 use lifeboat_api::labels::{MANIFESTS_OF, PLACEMENT};
 use lifeboat_engine::{
     Change, Clock, Controller, Decision, EffectError, Engine, ObjectKey, Objects, Selection, Settings,
@@ -28,9 +29,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The namespace whose UID is the cluster's identity.
-const IDENTITY: &str = "kube-system";
 
 /// The name that events and writes carry.
 pub const NAME: &str = "lifeboat-subscription";
@@ -158,7 +156,7 @@ impl Subscriptions {
             return Decided::Unread;
         }
         let known = self.hub.clusters.get(&ObjectKey::cluster_wide(self.cluster.as_str()));
-        let own = self.namespaces.get(&ObjectKey::cluster_wide(IDENTITY));
+        let own = self.namespaces.get(&ObjectKey::cluster_wide(IDENTITY_NAMESPACE));
         if let (Some(known), Some(own)) = (known.as_ref().and_then(|known| known.id()), own)
             && known != uid(&own.metadata)
         {

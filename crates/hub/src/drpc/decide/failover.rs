@@ -115,8 +115,8 @@ pub fn unprotected(world: &World, known: &Commission, target: &str) -> Option<Wa
     (uncopied && known.act == Act::Deploy).then(|| {
         let (app, space) = (world.drpc.name(), world.drpc.space());
         Wait::NotProtected(format!(
-            "No PVC of the application was copied to cluster {target} yet: there is nothing to fail over to. `lifeboat status` tells when there is. To \
-             start it there without its data, delete DRPlacementControl {app} in namespace {space}, and protect the application anew on {target}."
+            "No PVC of the application was copied to cluster {target} yet: there is nothing to fail over to. `lifeboat status` shows the \
+             first copy. If its data is not needed: kubectl delete drplacementcontrol {app} -n {space}, then place the application on {target} yourself."
         ))
     })
 }
