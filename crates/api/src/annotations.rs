@@ -91,7 +91,7 @@ pub const FLEET: &str = "ramendr.openshift.io/fleet";
 /// tried again before the generation changes. Ours, not known to peers.
 pub const CALLED_OFF: &str = "ramendr.openshift.io/called-off";
 /// On a DRPlacementControl: set by the user; how long the final sync of a relocation may take, with the application stopped, before the relocation is
-/// called off: a number and m or h. Ours, not known to peers.
+/// called off: a number and s, m, h or d. Ours, not known to peers.
 pub const FINAL_SYNC_WITHIN: &str = "ramendr.openshift.io/final-sync-within";
 /// On a DRPlacementControl: set by the user; "true" says that the application has no claims, so that there is nothing to copy. Ours, not known to
 /// peers.
@@ -131,6 +131,9 @@ pub const RETAINED_VALUE: &str = "retained";
 pub const RESTORE: &str = "volumereplicationgroups.ramendr.openshift.io/ramen-restore";
 /// Value of [`RESTORE`].
 pub const RESTORE_VALUE: &str = "True";
+/// On a claim and its volume: set by the group before a relocation stops the application; what the claim is, so that it is made again with its volume where
+/// the relocation does not happen. Ours, not known to peers.
+pub const TAKEN_OFF: &str = "volumereplicationgroups.ramendr.openshift.io/taken-off";
 /// On a claim that a mover copies: set by the group; the epoch at which the group was last primary with it here. Data of an older epoch than the
 /// newest primary's is not the newest. Ours, not known to peers.
 pub const HELD_AT_EPOCH: &str = "volumereplicationgroups.ramendr.openshift.io/held-at-epoch";
@@ -277,6 +280,12 @@ pub const DEFAULT_DEVICE_CLASS_NAME: &str = "topolvm.io/default-device-class";
 /// On a LogicalVolume being deleted, `true`: its backup is given up where it is, because its store cannot be reached any more. Ours, not
 /// known to peers.
 pub const ABANDON_BACKUP: &str = "topolvm.io/abandon-backup";
+/// On a LogicalVolume: set by its node before the volume is made; the volume group, `GROUP/POOL` or folder that has the volume, whatever its device
+/// class names since. Ours, not known to peers.
+pub const STORED_IN: &str = "topolvm.io/stored-in";
+/// On a LogicalVolume being deleted, `true`: its volume is given up where it is, because no device class of its node names what has it any
+/// more. Ours, not known to peers.
+pub const ABANDON_VOLUME: &str = "topolvm.io/abandon-volume";
 /// On a LogicalVolume: set by the mirror; [`MIRROR_SECONDARY`] while its bytes come from a peer and nobody may use it. Ours, not known to
 /// peers.
 pub const MIRROR_ROLE: &str = "topolvm.io/mirror-role";

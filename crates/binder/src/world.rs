@@ -137,7 +137,7 @@ pub struct VolumeWorld {
     pub offer: Option<Offer>,
     /// A waiting claim that would take it and has been offered nothing else.
     pub taker: Option<ObjectKey>,
-    /// Whether some waiting claim would take it, whatever else it was offered.
+    /// Whether it shows no phase yet, has no taker, and some waiting claim would take it, whatever else that was offered.
     pub wanted: bool,
     /// When a claim, whichever, last took a volume.
     pub taken: Option<Timestamp>,
@@ -220,7 +220,8 @@ impl View<'_> {
             confirmed: self.desk.sighting(name, volume.claim_uid()) == Some(seen),
             in_hand: self.desk.is_held(name),
             offer: self.desk.offer_of(name),
-            wanted: taker.is_some() || self.wanted(&volume),
+            // Nothing but a fresh volume waits for those who want it, and looking through all who wait is dear.
+            wanted: taker.is_none() && Phase::of(&volume).is_none() && self.wanted(&volume),
             taken: self.desk.taken(),
             taker,
             pods,

@@ -166,6 +166,8 @@ impl Lvm for Directories {
             name: served.class.name.clone(),
             default: served.class.default,
             kind: ClassKind::Directory,
+            // The same however it is written.
+            storage: served.class.path.components().collect::<PathBuf>().display().to_string(),
         };
         Ok(self.classes.values().map(show).collect())
     }

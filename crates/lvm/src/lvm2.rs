@@ -151,6 +151,7 @@ impl Lvm for Lvm2 {
             name: served.class.name.clone(),
             default: served.class.default,
             kind: if served.is_thin() { ClassKind::Thin } else { ClassKind::Thick },
+            storage: served.class.storage(),
         };
         Ok(self.classes.values().map(show).collect())
     }

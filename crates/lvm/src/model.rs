@@ -15,6 +15,10 @@ pub struct DeviceClass {
     pub default: bool,
     /// How volumes are laid out.
     pub kind: ClassKind,
+    /// What its volumes are carved from, whatever the class is called: `GROUP`, `GROUP/POOL` or a folder. Empty where an lvmd of an earlier
+    /// version does not say.
+    #[serde(default)]
+    pub storage: String,
 }
 
 /// How the volumes of a class are laid out.

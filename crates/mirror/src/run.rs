@@ -134,7 +134,7 @@ impl Mirror {
                 biased;
                 () = listen(&mut told, &desk, &bells) => {}
                 () = worker.run(|uid| bells.called(uid)) => {}
-                () = disks.follow(|name| bells.volume(uid_of(name))) => {}
+                () = disks.follow(|name| bells.volume(uid_of(name)), || {}) => {}
                 () = watch(&desk, &connections, &bells) => {}
                 () = &mut receiving => {}
                 () = door.run(&listener) => {}

@@ -2,20 +2,31 @@
 //! server's cache.
 
 use lifeboat_engine::{Class, EffectError};
-use lifeboat_lvm::{Error, Lvm, Volume};
+use lifeboat_lvm::{DeviceClass, Error, Lvm, Volume};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A listing, and when it was asked for among all others.
-type Listing = (u64, Result<BTreeMap<String, Volume>, Error>);
+/// What is known of the volumes of a class.
+struct Listing {
+    /// When it was asked for among all others.
+    asked: u64,
+    /// What the class was carved from just before: a class that is pointed at other storage meanwhile has none of the earlier volumes.
+    storage: Option<String>,
+    found: Result<BTreeMap<String, Volume>, Error>,
+}
+
+/// The classes of this node, and when they were asked for.
+type Classes = (u64, Vec<DeviceClass>);
 
 /// The volumes of this node, and who changes them.
 #[derive(Clone)]
 pub struct Disks {
     lvm: Arc<dyn Lvm>,
     classes: Arc<RwLock<BTreeMap<String, Listing>>>,
+    /// `None` before the first answer.
+    served: Arc<RwLock<Option<Classes>>>,
     asked: Arc<AtomicU64>,
 }
 
@@ -34,7 +45,7 @@ impl Disks {
     /// Knows nothing yet.
     #[must_use]
     pub fn new(lvm: Arc<dyn Lvm>) -> Self {
-        Self { lvm, classes: Arc::default(), asked: Arc::default() }
+        Self { lvm, classes: Arc::default(), served: Arc::default(), asked: Arc::default() }
     }
 
     /// Who changes them.
@@ -54,8 +65,8 @@ impl Disks {
     pub fn look(&self, class: &str, wanted: impl Fn(&Volume) -> bool) -> Look {
         match self.classes.read().get(class) {
             None => Look::Unlisted,
-            Some((_, Err(error))) => Look::Failed(error.clone()),
-            Some((_, Ok(volumes))) => {
+            Some(Listing { found: Err(error), .. }) => Look::Failed(error.clone()),
+            Some(Listing { found: Ok(volumes), .. }) => {
                 let wanted = volumes.iter().filter(|(_, volume)| wanted(volume));
                 Look::Listed(wanted.map(|(name, volume)| (name.clone(), volume.clone())).collect())
             }
@@ -68,17 +79,46 @@ impl Disks {
     ///
     /// Whatever the back end says; it is remembered too, until the next listing.
     pub async fn list(&self, class: &str) -> Result<(), Error> {
+        // Where this fails, the listing says so.
+        let storage = self.ask_for_classes().await.ok().and_then(|classes| storage_in(&classes, class));
         let asked = self.asked.fetch_add(1, Ordering::SeqCst);
         let listed = self.lvm.volumes(class).await;
-        let listing =
+        let found =
             listed.map(|volumes| volumes.into_iter().map(|volume| (volume.name.clone(), volume)).collect());
-        let answer = listing.as_ref().map(drop).map_err(Clone::clone);
+        let listing = Listing { asked, storage, found };
+        let answer = listing.found.as_ref().map(drop).map_err(Clone::clone);
         let mut classes = self.classes.write();
         // An answer that was overtaken by a later one tells of a past in which what was made since is missing.
-        if classes.get(class).is_none_or(|(known, _)| *known < asked) {
-            classes.insert(class.to_owned(), (asked, listing));
+        if classes.get(class).is_none_or(|known| known.asked < asked) {
+            classes.insert(class.to_owned(), listing);
         }
         answer
+    }
+
+    async fn ask_for_classes(&self) -> Result<Vec<DeviceClass>, Error> {
+        let asked = self.asked.fetch_add(1, Ordering::SeqCst);
+        let classes = self.lvm.classes().await?;
+        let mut served = self.served.write();
+        if served.as_ref().is_none_or(|(known, _)| *known < asked) {
+            *served = Some((asked, classes.clone()));
+        }
+        Ok(classes)
+    }
+
+    /// What the volumes that were listed of a class are carved from, where that is known.
+    #[must_use]
+    pub fn storage_of(&self, class: &str) -> Option<String> {
+        self.classes.read().get(class)?.storage.clone()
+    }
+
+    /// Whether a class names this storage; `None` where that cannot be told.
+    #[must_use]
+    pub fn serves(&self, storage: &str) -> Option<bool> {
+        let served = self.served.read();
+        let (_, classes) = served.as_ref()?;
+        let is_told = classes.iter().all(|class| !class.storage.is_empty());
+        let is_named = classes.iter().any(|class| class.storage == storage);
+        (is_told || is_named).then_some(is_named)
     }
 
     /// The classes, other than this one, that have any of these names now.
@@ -87,9 +127,8 @@ impl Disks {
     /// Where a class cannot be listed: what it has is not known then.
     pub async fn elsewhere(&self, class: &str, names: &[&str]) -> Result<Vec<(String, String)>, Error> {
         let mut found = Vec::new();
-        for other in
-            self.lvm.classes().await?.into_iter().map(|other| other.name).filter(|name| name != class)
-        {
+        let classes = self.ask_for_classes().await?;
+        for other in classes.into_iter().map(|other| other.name).filter(|name| name != class) {
             let volumes = match self.lvm.volumes(&other).await {
                 Err(Error::NoClass(_)) => continue,
                 volumes => volumes?,
@@ -138,9 +177,11 @@ impl Disks {
     }
 
     /// Lists every class that anybody asked for again whenever something has changed, and tells which names came, went or look
-    /// different. Runs for ever.
-    pub async fn follow(&self, mut tell: impl FnMut(&str)) {
+    /// different; and whenever other classes are served than before. Runs for ever.
+    pub async fn follow(&self, mut tell: impl FnMut(&str), mut classes_changed: impl FnMut()) {
         let mut changes = self.lvm.changes();
+        let served = || self.served.read().as_ref().map(|(_, classes)| classes.clone());
+        let mut known = served();
         while changes.changed().await.is_ok() {
             let classes: Vec<String> = self.classes.read().keys().cloned().collect();
             for class in classes {
@@ -151,9 +192,19 @@ impl Disks {
                     tell(&name);
                 }
             }
+            let before = std::mem::replace(&mut known, served());
+            if before.is_some() && before != known {
+                classes_changed();
+            }
         }
         std::future::pending::<()>().await;
     }
+}
+
+/// What the volumes of a class are carved from, where that is told; empty name for the default class.
+fn storage_in(classes: &[DeviceClass], class: &str) -> Option<String> {
+    let named = |known: &&DeviceClass| if class.is_empty() { known.default } else { known.name == class };
+    classes.iter().find(named).map(|found| found.storage.clone()).filter(|storage| !storage.is_empty())
 }
 
 fn differing(before: &Look, after: &Look) -> Vec<String> {
@@ -178,13 +229,31 @@ mod tests {
         Snapped, Snapshot,
     };
     use parking_lot::Mutex;
+    use std::cell::Cell;
     use std::collections::{BTreeSet, VecDeque};
     use tokio::sync::{oneshot, watch};
 
     type Answer = (oneshot::Receiver<()>, Vec<Volume>);
 
     /// Each listing is answered when its word is given.
-    struct Late(Mutex<VecDeque<Answer>>);
+    struct Late {
+        answers: Mutex<VecDeque<Answer>>,
+        storage: Mutex<&'static str>,
+        changes: watch::Sender<Change>,
+    }
+
+    impl Late {
+        fn new(answers: impl Into<VecDeque<Answer>>) -> Arc<Self> {
+            let (answers, storage) = (Mutex::new(answers.into()), Mutex::new("g"));
+            Arc::new(Self { answers, storage, changes: watch::Sender::new(0) })
+        }
+    }
+
+    fn at_once(found: Vec<Volume>) -> Answer {
+        let (word, answer) = oneshot::channel();
+        word.send(()).expect("waits");
+        (answer, found)
+    }
 
     fn never<T>() -> Result<T, Error> {
         Err(Error::Unsupported("only lists".to_owned()))
@@ -193,10 +262,11 @@ mod tests {
     #[async_trait]
     impl Lvm for Late {
         async fn classes(&self) -> Result<Vec<DeviceClass>, Error> {
-            Ok(vec![DeviceClass { name: "c".to_owned(), default: true, kind: ClassKind::Thick }])
+            let (name, storage) = ("c".to_owned(), (*self.storage.lock()).to_owned());
+            Ok(vec![DeviceClass { name, default: true, kind: ClassKind::Thick, storage }])
         }
         async fn volumes(&self, _: &str) -> Result<Vec<Volume>, Error> {
-            let (go, found) = self.0.lock().pop_front().expect("asked as often as told");
+            let (go, found) = self.answers.lock().pop_front().expect("asked as often as told");
             let _ = go.await;
             Ok(found)
         }
@@ -228,7 +298,7 @@ mod tests {
             never()
         }
         fn changes(&self) -> watch::Receiver<Change> {
-            watch::channel(0).1
+            self.changes.subscribe()
         }
     }
 
@@ -248,8 +318,7 @@ mod tests {
     #[tokio::test]
     async fn a_listing_that_was_overtaken_changes_nothing() {
         let ((first, one), (second, two)) = (oneshot::channel(), oneshot::channel());
-        let answers = [(one, Vec::new()), (two, vec![volume("new")])];
-        let disks = Disks::new(Arc::new(Late(Mutex::new(answers.into()))));
+        let disks = Disks::new(Late::new([(one, Vec::new()), (two, vec![volume("new")])]));
         let words = async {
             second.send(()).expect("waits");
             tokio::task::yield_now().await;
@@ -286,5 +355,50 @@ mod tests {
         assert_eq!(found("a", "u").await, [("b".to_owned(), "u".to_owned())]);
         assert_eq!(found("b", "u").await, [], "its own class is looked at by others");
         assert_eq!(found("a", "w").await, []);
+    }
+
+    /// What no class named may be named again, and then nothing on the disks of any class has changed.
+    #[tokio::test]
+    async fn other_storage_behind_a_class_is_told_once() {
+        let late = Late::new((0..4).map(|_| at_once(Vec::new())).collect::<Vec<_>>());
+        let disks = Disks::new(late.clone());
+        disks.list("c").await.expect("listed");
+        let told = Cell::new(0);
+        let words = async {
+            for storage in ["g", "h", "h"] {
+                *late.storage.lock() = storage;
+                late.changes.send_modify(|change| *change += 1);
+                for _ in 0..10 {
+                    tokio::task::yield_now().await;
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = disks.follow(|name| panic!("{name} is as it was"), || told.set(told.get() + 1)) => {}
+            () = words => {}
+        }
+        assert_eq!((told.get(), late.answers.lock().len()), (1, 0), "each change was looked at");
+        assert_eq!(disks.storage_of("c").as_deref(), Some("h"));
+    }
+
+    #[tokio::test]
+    async fn storage_is_served_as_long_as_any_class_names_it() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("s").display().to_string();
+        let class = DirectoryClass::new("a", format!("{path}/")).default_class();
+        let disks = Disks::new(Arc::new(Directories::new(vec![class]).expect("opens")));
+        assert_eq!((disks.storage_of("a"), disks.serves(&path)), (None, None), "nobody has asked yet");
+        for class in ["a", ""] {
+            disks.list(class).await.expect("listed");
+            assert_eq!(disks.storage_of(class).as_ref(), Some(&path), "{class:?}");
+        }
+        assert_eq!(disks.storage_of("b"), None);
+        assert_eq!((disks.serves(&path), disks.serves("/elsewhere")), (Some(true), Some(false)));
+        // An lvmd of an earlier version says nothing of its storage: then nothing can be missing.
+        if let Some((_, classes)) = &mut *disks.served.write() {
+            classes.iter_mut().for_each(|class| class.storage.clear());
+        }
+        assert_eq!(disks.serves("/elsewhere"), None);
     }
 }

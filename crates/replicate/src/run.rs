@@ -155,7 +155,7 @@ impl Agent {
             () = self.receiver.run() => {}
             () = following => {}
             () = hear(self.told, &desk, &receivers, &self.clock, &keyring) => {}
-            () = disks.follow(on_disk) => {}
+            () = disks.follow(on_disk, || {}) => {}
             () = sender.run(|_| wake_jobs(&kinds, &senders)) => {}
             () = backer.run(|uid| wake_backs(&kinds, &receivers, uid)) => {}
             () = sweeper.run() => {}

@@ -100,6 +100,14 @@ impl LvmClass {
         }
     }
 
+    /// What its volumes are carved from, whatever the class is called.
+    pub(crate) fn storage(&self) -> String {
+        match &self.kind {
+            Kind::Thick { .. } => self.group.clone(),
+            Kind::Thin { pool, .. } => format!("{}/{pool}", self.group),
+        }
+    }
+
     /// The class's own layout arguments.
     pub(crate) fn layout(&self) -> Vec<String> {
         let mut arguments = Vec::new();
@@ -295,6 +303,13 @@ mod tests {
         check(&promised(1).1, false, true);
         check(&pool(0.0, 0.0).1, false, false);
         check(&Row { pool: Some("other".to_owned()), ..promised(1).1 }, false, false);
+    }
+
+    #[test]
+    fn a_class_on_a_pool_and_one_beside_it_are_of_different_storage() {
+        let thick = LvmClass::new("c", "g", Kind::Thick { spare: 0 });
+        assert_eq!((thick.storage(), thin(1.0).storage()), ("g".to_owned(), "g/pool".to_owned()));
+        assert_eq!(LvmClass { name: "other".to_owned(), ..thick }.storage(), "g", "whatever it is called");
     }
 
     #[test]

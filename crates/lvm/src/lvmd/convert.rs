@@ -91,7 +91,7 @@ pub(super) fn class_out(class: DeviceClass) -> own::DeviceClass {
         ClassKind::Thin => own::ClassKind::Thin,
         ClassKind::Directory => own::ClassKind::Directory,
     };
-    own::DeviceClass { name: class.name, default: class.default, kind: kind.into() }
+    own::DeviceClass { name: class.name, default: class.default, kind: kind.into(), storage: class.storage }
 }
 
 pub(super) fn class_in(class: own::DeviceClass) -> Result<DeviceClass, Error> {
@@ -101,7 +101,7 @@ pub(super) fn class_in(class: own::DeviceClass) -> Result<DeviceClass, Error> {
         own::ClassKind::Directory => ClassKind::Directory,
         own::ClassKind::Unspecified => return Err(incomplete("a device class of an unknown kind")),
     };
-    Ok(DeviceClass { name: class.name, default: class.default, kind })
+    Ok(DeviceClass { name: class.name, default: class.default, kind, storage: class.storage })
 }
 
 pub(super) fn incomplete(what: &str) -> Error {

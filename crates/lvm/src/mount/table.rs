@@ -32,11 +32,15 @@ pub fn mount_points() -> Result<Vec<MountPoint>, MountError> {
 /// with the host's process IDs it can look into the first process's. None where it cannot.
 pub fn mount_points_of_host() -> Result<Vec<MountPoint>, MountError> {
     let Ok(text) = std::fs::read("/proc/1/mountinfo") else { return Ok(Vec::new()) };
+    Ok(of_host(&text))
+}
+
+fn of_host(table: &[u8]) -> Vec<MountPoint> {
     let reach = |point: MountPoint| {
         let below = point.target.strip_prefix("/").map(Path::to_owned).unwrap_or_default();
         MountPoint { target: Path::new("/proc/1/root").join(below), ..point }
     };
-    Ok(text.split(|byte| *byte == b'\n').filter_map(parse).map(reach).collect())
+    table.split(|byte| *byte == b'\n').filter_map(parse).map(reach).collect()
 }
 
 /// Whether a folder, or something in it, is shown at another place by a bind mount, or has something mounted on it.
@@ -155,6 +159,38 @@ mod tests {
         check("/data/volumes/covered", true);
         check("/data/volumes/other", false);
         check("/volumes/other", true);
+    }
+
+    #[test]
+    fn a_mount_of_the_host_is_reached_through_its_first_process() {
+        let table = "1 0 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n\
+            90 1 0:44 / /var/lib/kubelet/pods/p/volumes/kubernetes.io~csi/v/mount rw shared:9 - btrfs /dev/mapper/g-u1 rw\n";
+        let found = of_host(table.as_bytes());
+        let of = |source: &str| {
+            found.iter().find(|point| point.source == Path::new(source)).map(|point| point.target.as_path())
+        };
+        let mount = "/proc/1/root/var/lib/kubelet/pods/p/volumes/kubernetes.io~csi/v/mount";
+        assert_eq!(of("/dev/mapper/g-u1"), Some(Path::new(mount)));
+        assert_eq!(of("/dev/sda1"), Some(Path::new("/proc/1/root/")));
+        assert_eq!(of_host(b""), []);
+    }
+
+    /// What the host has mounted is seen, compared and frozen only with these.
+    #[test]
+    fn the_manifest_of_the_node_lets_it_look_at_the_host() {
+        let manifest = include_str!("../../../../deploy/node.yaml");
+        let read = |text| serde_saphyr::from_str::<serde_json::Value>(text).unwrap();
+        let node = manifest.split("\n---\n").map(read).find(|found| found["kind"] == "DaemonSet").unwrap();
+        let pod = &node["spec"]["template"]["spec"];
+        assert_eq!(pod["hostPID"], true, "process 1 is the host's, with its table of mounts");
+        let container = &pod["containers"][0];
+        assert_eq!(container["securityContext"]["privileged"], true, "its root can be entered");
+        let named = |list: &serde_json::Value, name: &str| {
+            list.as_array().unwrap().iter().find(|one| one["name"] == name).unwrap().clone()
+        };
+        assert_eq!(named(&pod["volumes"], "dev")["hostPath"]["path"], "/dev");
+        let devices = named(&container["volumeMounts"], "dev");
+        assert_eq!(devices["mountPath"], "/dev", "a device has the name that the host's table gives it");
     }
 
     #[test]

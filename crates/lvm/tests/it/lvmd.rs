@@ -100,6 +100,9 @@ async fn a_remote_lvmd_keeps_the_promises_of_every_back_end() {
         ("thin", false, ClassKind::Thin),
     ];
     assert_eq!(kinds, expected);
+    let plain = served.folder.path().join("plain").display().to_string();
+    let storage: Vec<_> = classes.iter().map(|class| class.storage.as_str()).collect();
+    assert_eq!(storage, ["missing", plain.as_str(), "g", "g/pool"]);
     remote.create(volume("", "a", SMALL)).await.unwrap();
     assert_eq!(remote.volumes("thick").await.unwrap().len(), 1, "the default class");
     let short = lifeboat_lvm::Snapshot {

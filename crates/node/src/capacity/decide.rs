@@ -205,7 +205,8 @@ mod tests {
 
     fn class(name: &str, default: bool, capacity: Result<Capacity, Error>) -> ClassReading {
         let kind = if name == "dir" { ClassKind::Directory } else { ClassKind::Thick };
-        ClassReading { class: DeviceClass { name: name.to_owned(), default, kind }, capacity }
+        let class = DeviceClass { name: name.to_owned(), default, kind, storage: String::new() };
+        ClassReading { class, capacity }
     }
 
     fn free(free: u64) -> Result<Capacity, Error> {
@@ -259,6 +260,22 @@ mod tests {
         }
     }
 
+    /// A reading with volumes, of which some were there at the one before.
+    fn named(volumes: &[&str], known: Option<&[&str]>, shown: &str) -> String {
+        fn all(names: &[&str]) -> BTreeSet<String> {
+            names.iter().map(|name| (*name).to_owned()).collect()
+        }
+        told(
+            |world| {
+                reading(world).volumes = all(volumes);
+                reading(world).known = known.map(all);
+                let notes = Arc::make_mut(&mut world.node).metadata.annotations.get_or_insert_default();
+                notes.insert(COUNTED.to_owned(), shown.to_owned());
+            },
+            0,
+        )
+    }
+
     fn reading(world: &mut NodeWorld) -> &mut Reading {
         world.reading.as_mut().expect("read")
     }
@@ -294,5 +311,50 @@ mod tests {
             told(|w| reading(w).classes[0].capacity = Ok(full), 0),
             "wait PoolNearlyFull",
         );
+        let metadata = Capacity {
+            pool: Some(ThinPool { metadata_percent: 80.0, ..ThinPool::default() }),
+            ..free(50).expect("room")
+        };
+        row(
+            "and one whose metadata is",
+            told(|w| reading(w).classes[0].capacity = Ok(metadata), 0),
+            "wait PoolNearlyFull",
+        );
+        row(
+            "another class is the default one",
+            told(
+                |w| {
+                    reading(w).classes[0].class.default = false;
+                    reading(w).classes[1].class.default = true;
+                },
+                0,
+            ),
+            "capacity.topolvm.io/00default=\"9\" topolvm.io/default-device-class=\"dir\"",
+        );
+        row(
+            "no class is of directories any more",
+            told(|w| reading(w).classes[1].class.kind = ClassKind::Thick, 0),
+            "topolvm.io/directory-classes=null",
+        );
+        let unlabelled = |w: &mut NodeWorld| Arc::make_mut(&mut w.node).metadata.labels = None;
+        row("the Node lacks its label only", told(unlabelled, 0), "");
+    }
+
+    #[test]
+    fn which_volumes_a_report_says_it_counts() {
+        let row = |rule: &str, told: String, expected: &str| assert_eq!(told, expected, "{rule}");
+        let counted = |names: &str| format!("topolvm.io/capacity-counted={names:?}");
+        row("a new one", named(&["u1", "u2"], Some(&["u1"]), "u1"), &counted("u1,u2"));
+        row(
+            "one that is gone is named no more",
+            named(&["u2"], Some(&["u1", "u2"]), "u1,u2"),
+            &counted("u2"),
+        );
+        row("an old one need not be named", named(&["u1"], Some(&["u1"]), ""), "wait NextChange");
+        row("the first report of a process names all", named(&["u1", "u2"], None, ""), &counted("u1,u2"));
+        let many: Vec<String> = (0..=NAMED).map(|number| format!("u{number:03}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        row("unless they are too many", named(&many, None, ""), "wait NextChange");
+        row("no more than so many are named", named(&many, Some(&[]), ""), &counted(&many[1..].join(",")));
     }
 }

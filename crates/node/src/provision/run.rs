@@ -1,6 +1,7 @@
 //! Puts the controllers of provisioning on an engine and says what wakes them.
 
 use crate::central::Kinds;
+use crate::provision::decide::place::says_something_new;
 use crate::provision::desk::Desk;
 use crate::provision::effects::{Claims, Growth, Leftovers, Volumes};
 use crate::provision::words::{claim_noted, claim_of, name, uid, volume_of};
@@ -26,6 +27,10 @@ pub fn controllers(engine: &mut Engine, kinds: &Kinds, driver: &str) -> Office {
 
 fn keys(claims: &[std::sync::Arc<PersistentVolumeClaim>]) -> Vec<ObjectKey> {
     claims.iter().map(|claim| ObjectKey::of(&**claim)).collect()
+}
+
+fn is_news(change: &Change<Node>) -> bool {
+    says_something_new(change.old.as_deref(), change.new.as_deref())
 }
 
 fn own_claim(change: &Change<PersistentVolumeClaim>) -> [ObjectKey; 1] {
@@ -68,7 +73,12 @@ fn wake_claims(wiring: Wiring<ObjectKey>, office: &Office) {
             }
             woken
         })
-        .woken_by(&office.kinds.nodes, move |_: &Change<Node>| on_node())
+        .woken_by(
+            &office.kinds.nodes,
+            move |change: &Change<Node>| {
+                if is_news(change) { on_node() } else { Vec::new() }
+            },
+        )
         .woken_by(&office.kinds.classes, move |change: &Change<StorageClass>| {
             let waiting = of_class.get(&name(&**change.latest()).to_owned());
             waiting
@@ -146,7 +156,8 @@ fn wake_growth(wiring: Wiring<ObjectKey>, office: &Office) {
         })
         .woken_by(&office.kinds.nodes, move |change: &Change<Node>| {
             // Only who waits for room cares: a claim that asks for more than its volume has.
-            let here = by.on_node.get(&name(&**change.latest()).to_owned());
+            let node = is_news(change).then(|| name(&**change.latest()).to_owned());
+            let here = node.map(|node| by.on_node.get(&node)).unwrap_or_default();
             let volumes = here.iter().flat_map(|logical| by.by_handle.get(&uid(&**logical).to_owned()));
             let claims = volumes.filter_map(|volume| claim_of(&volume).map(|(key, _)| key));
             claims

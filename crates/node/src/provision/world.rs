@@ -2,6 +2,7 @@
 
 use crate::central::Kinds;
 use crate::handle::Handle;
+use crate::provision::decide::claim::nodes_that_matter;
 use crate::provision::decide::place::Room;
 use crate::provision::decide::source::{SourceView, wish};
 use crate::provision::desk::{Desk, Failure};
@@ -84,7 +85,7 @@ pub struct ClaimWorld {
     pub logical: Option<Arc<LogicalVolume>>,
     /// The PersistentVolume of its name.
     pub volume: Option<Arc<PersistentVolume>>,
-    /// The nodes, where they matter.
+    /// The nodes that matter.
     pub rooms: Vec<Room>,
     /// What it is filled from.
     pub source: SourceView,
@@ -158,15 +159,21 @@ impl Office {
         let (logical, volume) = (self.kinds.logical.get(&own), self.kinds.volumes.get(&own));
         let asks =
             provisioner_of(&claim) == Some(&self.driver) && volume_of(&claim).is_empty() && volume.is_none();
+        let class = self.kinds.classes.get(&ObjectKey::cluster_wide(class_of(&claim)));
+        let source = if asks { self.source(&claim) } else { SourceView::default() };
+        let nodes = match nodes_that_matter(&claim, class.as_deref(), logical.as_deref(), &source) {
+            _ if !asks => Vec::new(),
+            None => self.kinds.nodes.all(),
+            Some(names) => names
+                .into_iter()
+                .filter_map(|name| self.kinds.nodes.get(&ObjectKey::cluster_wide(name)))
+                .collect(),
+        };
         Some(ClaimWorld {
             driver: self.driver.clone(),
-            class: self.kinds.classes.get(&ObjectKey::cluster_wide(class_of(&claim))),
-            rooms: if asks {
-                self.kinds.nodes.all().into_iter().map(|node| self.room(node)).collect()
-            } else {
-                Vec::new()
-            },
-            source: if asks { self.source(&claim) } else { SourceView::default() },
+            class,
+            rooms: nodes.into_iter().map(|node| self.room(node)).collect(),
+            source,
             failure: self.desk.failure(key),
             logical,
             volume,

@@ -97,7 +97,7 @@ fn wake_contents(wiring: Wiring<ObjectKey>, studio: &Studio) {
             place_of(&handle)
         });
     let (of_storage, of_secret, storages) = (by_place.clone(), by_place, kinds.storages.clone());
-    let known = kinds.logical.clone();
+    let (known, by_uid) = (kinds.logical.clone(), studio.office.by.by_uid.clone());
     wiring
         .woken_by(&kinds.contents, |change: &Change<VolumeSnapshotContent>| [change.key()])
         .woken_by(&kinds.snapshots, |change: &Change<VolumeSnapshot>| {
@@ -124,7 +124,7 @@ fn wake_contents(wiring: Wiring<ObjectKey>, studio: &Studio) {
                     .and_then(|text| text.parse::<Handle>().ok());
                 if let Some(handle) = barrier {
                     names.insert(handle.volume().to_owned());
-                    let origin = known.all().into_iter().find(|origin| uid(&**origin) == handle.volume());
+                    let origin = by_uid.first(&handle.volume().to_owned());
                     names.extend(origin.and_then(|origin| origin.metadata.name.clone()));
                 }
             }

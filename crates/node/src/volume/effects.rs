@@ -9,7 +9,7 @@ use crate::volume::run::end;
 use crate::volume::status::{VolumeWhy, reference};
 use crate::volume::view::{Copying, Refused, Unmountable, Volumes};
 use crate::volume::words::VolumeWords;
-use crate::volume::world::{World, staging_name};
+use crate::volume::world::{Home, World, staging_name};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -21,7 +21,7 @@ use lifeboat_engine::conditions::whole_seconds;
 use lifeboat_engine::{Class, Controller, EffectError, ObjectKey, Trouble, difference};
 use lifeboat_lvm::{Access, Create, Error, Snapshot};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -77,13 +77,17 @@ impl Volumes {
         volume: &LogicalVolume,
         add: Vec<String>,
         barrier: Option<String>,
+        stored_in: Option<String>,
     ) -> Result<(), EffectError> {
         let mut metadata = precondition(volume);
         let known = volume.metadata.finalizers.iter().flatten().cloned();
         metadata["finalizers"] = json!(known.chain(add).collect::<Vec<_>>());
         metadata["labels"] = json!({ labels::CREATED_BY: labels::CREATED_BY_TOPOLVM });
-        if let Some(barrier) = barrier {
-            metadata["annotations"] = json!({ annotations::SNAPSHOT_RESTORE_REQUIRED: barrier });
+        let barrier = barrier.map(|handle| (annotations::SNAPSHOT_RESTORE_REQUIRED, handle));
+        let stored_in = stored_in.map(|storage| (annotations::STORED_IN, storage));
+        let notes: BTreeMap<&str, String> = barrier.into_iter().chain(stored_in).collect();
+        if !notes.is_empty() {
+            metadata["annotations"] = json!(notes);
         }
         let patch = Patch::Merge(json!({ "metadata": metadata }));
         self.volumes.patch(&ObjectKey::of(volume), &patch).await.map(drop)
@@ -108,7 +112,8 @@ impl Volumes {
         let failed =
             |error| EffectError::caused(Class::Transient, format!("looking for LogicalVolume {name}"), error);
         let staging = staging_name(uid);
-        for (other, found) in self.disks.elsewhere(class, &[uid, &staging]).await.map_err(failed)? {
+        let elsewhere = self.disks.elsewhere(class, &[uid, &staging]).await.map_err(failed)?;
+        for (other, found) in &elsewhere {
             tracing::warn!(
                 volume = name,
                 class,
@@ -116,12 +121,21 @@ impl Volumes {
                 found,
                 "the volume is in another device class than it asks for; it is removed there"
             );
-            match self.disks.lvm().remove(&other, &found).await {
+            match self.disks.lvm().remove(other, found).await {
                 Ok(()) | Err(Error::NoVolume { .. }) => {}
                 Err(error) => return Err(failed(error)),
             }
         }
-        Ok(())
+        match self.home(volume) {
+            // Other classes were served when that was decided.
+            Home::Unserved(storage) if elsewhere.is_empty() && !volume.is_abandoned() => {
+                let why = format!(
+                    "the volume of LogicalVolume {name} was made in {storage}, which no device class names"
+                );
+                Err(EffectError::new(Class::Stale, why))
+            }
+            _ => Ok(()),
+        }
     }
 
     async fn release(&self, volume: &LogicalVolume) -> Result<(), EffectError> {
@@ -372,7 +386,9 @@ impl Controller for Volumes {
         let volume = self.current(key)?;
         let (uid, class) = (volume.uid(), volume.class());
         match effect {
-            VolumeEffect::Claim { finalizers, barrier } => self.claim(&volume, finalizers, barrier).await,
+            VolumeEffect::Claim { finalizers, barrier, stored_in } => {
+                self.claim(&volume, finalizers, barrier, stored_in).await
+            }
             VolumeEffect::List => self.disks.listed(class).await,
             VolumeEffect::Create { size } => self.create(&volume, size, true).await,
             VolumeEffect::Stage { size } => self.create(&volume, size, false).await,

@@ -201,10 +201,15 @@ impl Agent {
             });
             waiting.for_each(|volume| wiring.wake(ObjectKey::of(&*volume)));
         };
+        // What no class named may be named again.
+        let classes_changed = || {
+            let here = volumes.all().into_iter().filter(|volume| volume.spec.node_name == node);
+            here.for_each(|volume| wiring.wake(ObjectKey::of(&*volume)));
+        };
         tokio::select! {
             () = engine.run(stop) => {}
             () = strays.end() => {}
-            () = disks.follow(wake) => {}
+            () = disks.follow(wake, classes_changed) => {}
             () = worker.run(ended) => {}
         }
     }

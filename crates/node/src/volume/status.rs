@@ -34,6 +34,8 @@ pub enum VolumeWhy {
     SourceNotBackedUp(String, String),
     /// Its device class is gone while its volume may still be there.
     ClassMissing(String),
+    /// No device class names the storage that has its volume.
+    Unserved(String),
     /// No PersistentVolume stands for it yet.
     PersistentVolumeMissing(String),
     /// Where the backup is cannot be used.
@@ -87,7 +89,16 @@ impl fmt::Display for VolumeWhy {
             ),
             Self::SourceNotMade(name) => write!(f, "the source LogicalVolume {name} has no volume yet"),
             Self::SourceNotBackedUp(name, phase) => write!(f, "the backup of {name} is not complete yet ({phase})"),
-            Self::ClassMissing(why) => write!(f, "{why}; the volume may still exist, so it is not given up"),
+            Self::ClassMissing(why) => write!(
+                f,
+                "{why}; the volume may still exist, so it is not given up; to delete the object and leave its volume where it is, set the annotation {} to true",
+                annotations::ABANDON_VOLUME
+            ),
+            Self::Unserved(storage) => write!(
+                f,
+                "no device class of this node names {storage}, which the volume was made in: name it in lvmd's configuration again; to delete the object and leave its volume where it is, set the annotation {} to true",
+                annotations::ABANDON_VOLUME
+            ),
             Self::PersistentVolumeMissing(name) => write!(f, "the PersistentVolume {name} does not exist yet"),
             Self::StorageMissing(why) => f.write_str(why),
             Self::StorageUnnamed => f.write_str(

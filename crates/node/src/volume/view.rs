@@ -6,7 +6,7 @@ use crate::jobs;
 use crate::lease::Leases;
 use crate::mounts::Mounts;
 use crate::volume::words::VolumeWords;
-use crate::volume::world::{Disk, JobView, Moved, Source, Storage, StorageRef, World, staging_name};
+use crate::volume::world::{Disk, Home, JobView, Moved, Source, Storage, StorageRef, World, staging_name};
 use k8s_openapi::api::core::v1::PersistentVolume;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use lifeboat_api::annotations::{self, parameters};
@@ -87,6 +87,8 @@ impl Volumes {
         Some(World {
             node: self.node.clone(),
             process: self.process.clone(),
+            class_storage: self.disks.storage_of(volume.class()),
+            home: self.home(&volume),
             source: self.source(&volume),
             backup: self.backup_of(&volume),
             storage: self.storage(self.storage_ref(&volume)),
@@ -120,6 +122,18 @@ impl Volumes {
             found.name == uid || found.name == staging || found.origin.as_deref() == Some(uid)
         };
         Disk::of(uid, self.disks.look(volume.class(), concerns))
+    }
+
+    /// Whether what has the volume of an object is still served.
+    pub(super) fn home(&self, volume: &LogicalVolume) -> Home {
+        let Some(storage) = volume.note(annotations::STORED_IN) else { return Home::Unknown };
+        match self.disks.serves(storage) {
+            // What this process removed was there, whatever its storage is called now.
+            _ if self.removed.lock().contains(volume.uid()) => Home::Served,
+            None => Home::Unknown,
+            Some(true) => Home::Served,
+            Some(false) => Home::Unserved(storage.to_owned()),
+        }
     }
 
     fn source(&self, volume: &LogicalVolume) -> Source {

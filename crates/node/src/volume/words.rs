@@ -46,6 +46,8 @@ pub trait VolumeWords {
     fn has_size(&self) -> bool;
     /// Whether another try was asked for after the last one ended.
     fn asks_for_retry(&self) -> bool;
+    /// Whether it may go though nobody can see whether its volume is there.
+    fn is_abandoned(&self) -> bool;
     /// Whether its bytes come from a peer cluster, so that nobody here may make, fill or use it.
     fn is_mirrored(&self) -> bool;
 }
@@ -139,6 +141,10 @@ impl VolumeWords for LogicalVolume {
             self.note(annotations::SNAPSHOT_RETRY_REQUESTED_AT).and_then(|at| at.parse::<Timestamp>().ok());
         let ended = self.snapshot().and_then(|snapshot| snapshot.completion_time.as_ref()).map(|time| time.0);
         asked.is_some_and(|asked| ended.is_none_or(|ended| asked > ended))
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.note(annotations::ABANDON_VOLUME) == Some("true")
     }
 
     fn is_mirrored(&self) -> bool {

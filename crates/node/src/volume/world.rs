@@ -20,6 +20,10 @@ pub struct World {
     pub volume: Arc<LogicalVolume>,
     /// What is on disk under its names.
     pub disk: Disk,
+    /// What the volumes of its class are carved from, where that is known.
+    pub class_storage: Option<String>,
+    /// Whether what has its volume is still served.
+    pub home: Home,
     /// The object that it is a copy of.
     pub source: Source,
     /// Where its own snapshot class wants it backed up to, if anywhere.
@@ -44,6 +48,17 @@ pub struct World {
     pub refused: Option<lifeboat_lvm::Error>,
     /// What failed last.
     pub trouble: Option<Trouble>,
+}
+
+/// What is known of the storage that an object's volume was made in, as its annotation says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Home {
+    /// The object does not say, or nobody knows which storage is served.
+    Unknown,
+    /// Some device class of the node names it: a volume that no class has is gone.
+    Served,
+    /// No device class of the node names it, so nobody can see whether the volume is there.
+    Unserved(String),
 }
 
 /// How far a backup or a restore is.

@@ -17,6 +17,7 @@ use lifeboat_node::provision::words::{COUNTED, UNPUBLISHED};
 use lifeboat_node::provision::world::{ClaimWorld, LogicalWorld, VolumeWorld};
 use lifeboat_testbed::fixtures::{self, With};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -84,12 +85,84 @@ fn done() -> LogicalVolume {
     made(json!({ "volumeID": "lv", "currentSize": "1Gi" }))
 }
 
+fn matter(world: &ClaimWorld) -> Option<BTreeSet<String>> {
+    claim::nodes_that_matter(&world.claim, world.class.as_deref(), world.logical.as_deref(), &world.source)
+}
+
+#[test]
+fn nodes_whose_volumes_are_looked_through() {
+    let row = |rule: &str, change: &dyn Fn(&mut ClaimWorld), expected: Option<&[&str]>| {
+        let mut world = world();
+        change(&mut world);
+        let expected: Option<BTreeSet<String>> =
+            expected.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+        assert_eq!(matter(&world), expected, "{rule}");
+    };
+    let delayed = |world: &mut ClaimWorld| {
+        let class = Arc::make_mut(world.class.as_mut().unwrap());
+        class.volume_binding_mode = Some("WaitForFirstConsumer".into());
+    };
+    let selected = |world: &mut ClaimWorld| {
+        delayed(world);
+        let notes = Arc::make_mut(&mut world.claim).metadata.annotations.get_or_insert_default();
+        notes.insert("volume.kubernetes.io/selected-node".into(), "a".into());
+    };
+    row("nobody has chosen: all", &|_| {}, None);
+    row("the scheduler has still to choose: none", &delayed, Some(&[]));
+    row("the scheduler has chosen: that one", &selected, Some(&["a"]));
+    row("a class that is missing", &|world| world.class = None, Some(&[]));
+    row(
+        "its volume is being made: the node that makes it",
+        &|world| world.logical = Some(Arc::new(made(json!({})))),
+        Some(&["b"]),
+    );
+    row(
+        "a copy is made where its source is, whatever the scheduler chose",
+        &|world| {
+            selected(world);
+            world.source.logical = Some(Arc::new(done()));
+        },
+        Some(&["a", "b"]),
+    );
+}
+
+#[test]
+fn changes_of_a_node_that_wake_those_who_wait_for_room() {
+    let row = |rule: &str, change: &dyn Fn(&mut Node), expected: bool| {
+        let beats = |at: &str| {
+            json!({ "type": "Ready", "status": "True", "lastHeartbeatTime": at,
+                "lastTransitionTime": "2030-01-01T00:00:00Z" })
+        };
+        let told = |at: &str| {
+            let status = json!({ "conditions": [beats(at)] });
+            node("a", 2).with(|node| node.status = serde_json::from_value(status).unwrap())
+        };
+        let (before, mut after) = (told("2030-01-01T00:00:00Z"), told("2030-01-01T00:05:00Z"));
+        change(&mut after);
+        assert_eq!(place::says_something_new(Some(&before), Some(&after)), expected, "{rule}");
+    };
+    row("its kubelet says again that it is alive", &|_| {}, false);
+    row("images came", &|node| node.status.get_or_insert_default().images = Some(Vec::new()), false);
+    row("it has more room", &|one| one.metadata.annotations = node("a", 4).metadata.annotations, true);
+    row("it is labelled", &|node| node.metadata.labels = Some([("a".into(), "b".into())].into()), true);
+    row("it is cordoned", &|node| node.spec.get_or_insert_default().unschedulable = Some(true), true);
+    row("it is not ready any more", &|node| node.status = None, true);
+    let there = node("a", 2);
+    assert!(place::says_something_new(None, Some(&there)), "a node that comes");
+    assert!(place::says_something_new(Some(&there), None), "a node that goes");
+}
+
 #[test]
 fn claims() {
     let row = |rule: &str, change: &dyn Fn(&mut ClaimWorld), expected: &str| {
         let mut world = world();
         change(&mut world);
         assert_eq!(told(&claim::decide(&world, now()).next), expected, "{rule}");
+        if let Some(names) = matter(&world) {
+            let all = format!("{:?}", claim::decide(&world, now()).next);
+            world.rooms.retain(|room| names.contains(room.name()));
+            assert_eq!(format!("{:?}", claim::decide(&world, now()).next), all, "{rule}: the others matter");
+        }
     };
     let claimed = |change: &'static dyn Fn(&mut PersistentVolumeClaim)| {
         move |world: &mut ClaimWorld| change(Arc::make_mut(&mut world.claim))

@@ -208,3 +208,17 @@ fn offering_to_one_of_many_looks_at_one() {
     let again = desk.unoffered(&sort, volume("v").capacity(), |_| true);
     assert_eq!(again, Some(ObjectKey::new("ns", "c00017")), "whose volume is gone can be offered another");
 }
+
+/// Whoever offered volumes keep waiting is asked of a fresh volume alone: every look at any other would go through all who wait.
+#[test]
+fn only_a_fresh_volume_looks_through_those_who_wait() {
+    let check = |rule: &str, phase: &str, expected: bool| {
+        let model = start().with_claim(claim()).with_volume(volume("v").in_phase(phase));
+        let made = model.now;
+        model.mind.desk.offer("w", Offer { claim: ObjectKey::new("ns", "c"), made });
+        let world = model.volume_world("v");
+        assert_eq!((world.taker, world.wanted), (None, expected), "{rule}");
+    };
+    check("fresh: it waits for a claim that is offered another", "Pending", true);
+    check("shown as free already", "Available", false);
+}

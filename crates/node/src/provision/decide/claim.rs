@@ -2,7 +2,7 @@
 
 use super::place::{self, NoPlace};
 use super::size;
-use super::source::{Filling, Unfilled, filling};
+use super::source::{Filling, SourceView, Unfilled, filling};
 use crate::provision::desk::Failure;
 use crate::provision::make::{logical_volume, parameter, persistent_volume};
 use crate::provision::status::ClaimWhy;
@@ -18,6 +18,7 @@ use lifeboat_api::annotations::{self, parameters};
 use lifeboat_api::finalizers;
 use lifeboat_api::topolvm::LogicalVolume;
 use lifeboat_engine::{Decision, ObjectKey};
+use std::collections::BTreeSet;
 
 /// gRPC: there is no room.
 pub const RESOURCE_EXHAUSTED: i32 = 8;
@@ -72,6 +73,26 @@ pub fn decide(world: &ClaimWorld, now: Timestamp) -> ClaimDecision {
         Some(logical) => made(world, class, logical),
         None => place(world, class, now),
     }
+}
+
+/// Names of the nodes whose room a decision looks at; `None` for all of them. What is on a node is looked through for every claim that
+/// asks, so those that do not matter are left out.
+pub fn nodes_that_matter(
+    claim: &PersistentVolumeClaim,
+    class: Option<&StorageClass>,
+    logical: Option<&LogicalVolume>,
+    source: &SourceView,
+) -> Option<BTreeSet<String>> {
+    if let Some(logical) = logical {
+        return Some([logical.spec.node_name.clone()].into());
+    }
+    let delays = |class: &StorageClass| class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer");
+    if class.is_some_and(|class| !delays(class)) {
+        return None;
+    }
+    let selected = annotation(&claim.metadata, annotations::SELECTED_NODE).map(str::to_owned);
+    let source = source.logical.as_ref().map(|source| source.spec.node_name.clone());
+    Some(selected.into_iter().chain(source).collect())
 }
 
 /// A volume of the claim's name is there: all is done, unless it is a stranger's.

@@ -107,6 +107,17 @@ impl Room {
     }
 }
 
+/// Whether a change of a node can change what is put there. Its kubelet writes its status every few minutes, and that alone says nothing new.
+pub fn says_something_new(before: Option<&Node>, after: Option<&Node>) -> bool {
+    let said = |node: &Node| {
+        let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        let ready = conditions.filter(|condition| condition.type_ == "Ready");
+        let ready: Vec<String> = ready.map(|condition| condition.status.clone()).collect();
+        (node.metadata.labels.clone(), node.metadata.annotations.clone(), node.spec.clone(), ready)
+    };
+    before.map(said) != after.map(said)
+}
+
 /// Bytes that a report of free bytes does not know of yet.
 fn promised(volume: &LogicalVolume, counted: Option<&str>, now: Timestamp) -> u64 {
     let wanted = wanted_size(volume);

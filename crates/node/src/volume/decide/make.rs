@@ -3,7 +3,7 @@
 use super::{VolumeDecision, VolumeEffect, Wanted, backup, refuse, trouble, waiting};
 use crate::volume::status::{Telling, VolumeWhy, code};
 use crate::volume::words::VolumeWords;
-use crate::volume::world::{Disk, Source, World};
+use crate::volume::world::{Disk, Home, Source, World};
 use jiff::Timestamp;
 use lifeboat_api::conditions::logical_volume::error_codes;
 use lifeboat_api::topolvm::{AccessType, LogicalVolume, SnapshotPhase};
@@ -83,8 +83,11 @@ fn made(world: &World, published: &Volume, now: Timestamp) -> VolumeDecision {
 }
 
 /// People were told of a volume that is not there any more.
-fn lost(world: &World, now: Timestamp) -> VolumeDecision {
+pub(super) fn lost(world: &World, now: Timestamp) -> VolumeDecision {
     let volume = &*world.volume;
+    if let Home::Unserved(storage) = &world.home {
+        return waiting(world, now, VolumeWhy::Unserved(storage.clone()));
+    }
     if volume.phase() == Some(&SnapshotPhase::Failed) {
         let message = volume.snapshot().and_then(|snapshot| snapshot.message.clone());
         return Decision::wait(VolumeWhy::Failed(message.unwrap_or_default()));

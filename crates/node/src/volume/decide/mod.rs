@@ -9,7 +9,7 @@ mod restore;
 use crate::handle::Handle;
 use crate::volume::status::{Telling, VolumeWhy};
 use crate::volume::words::{VolumeWords, needed_finalizers};
-use crate::volume::world::{Source, World};
+use crate::volume::world::{Disk, Source, World};
 use jiff::Timestamp;
 use lifeboat_api::annotations;
 use lifeboat_api::topolvm::{LogicalVolumeStatus, SnapshotOperation};
@@ -26,6 +26,8 @@ pub enum VolumeEffect {
         finalizers: Vec<String>,
         /// The barrier to write, in the same write.
         barrier: Option<String>,
+        /// What has its volume, or is about to: to write too.
+        stored_in: Option<String>,
     },
     /// Lists what is on disk.
     List,
@@ -191,8 +193,21 @@ fn claiming(world: &World, wanted: &Wanted) -> Option<VolumeEffect> {
         Wanted::Restored(handle) if volume.barrier().is_none() => Some(handle.to_string()),
         _ => None,
     };
-    let complete = finalizers.is_empty() && barrier.is_none() && volume.is_labelled();
-    (!complete).then_some(VolumeEffect::Claim { finalizers, barrier })
+    let stored_in = stored_in(world);
+    let complete = finalizers.is_empty() && barrier.is_none() && stored_in.is_none() && volume.is_labelled();
+    (!complete).then_some(VolumeEffect::Claim { finalizers, barrier, stored_in })
+}
+
+/// What to write down of the storage that has its volume: a class can be pointed at other storage later. What was written stays where the
+/// volume is not found, for it tells where to look.
+fn stored_in(world: &World) -> Option<String> {
+    let volume = &*world.volume;
+    let is_here = match &world.disk {
+        Disk::Seen { published, staging, .. } => published.is_some() || staging.is_some(),
+        Disk::Unlisted | Disk::Unreadable(_) => false,
+    };
+    let storage = world.class_storage.clone().filter(|_| is_here || !volume.is_made())?;
+    (volume.note(annotations::STORED_IN) != Some(&*storage)).then_some(storage)
 }
 
 /// It cannot be made as asked for. Only an object without a volume is ever told so.

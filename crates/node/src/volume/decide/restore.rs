@@ -5,7 +5,7 @@ use super::{VolumeDecision, VolumeEffect, make, refuse, trouble, waiting};
 use crate::handle::Handle;
 use crate::volume::status::{Telling, VolumeWhy, code};
 use crate::volume::words::VolumeWords;
-use crate::volume::world::{Source, World};
+use crate::volume::world::{Home, Source, World};
 use jiff::Timestamp;
 use lifeboat_api::topolvm::{SnapshotOperation, SnapshotPhase};
 use lifeboat_engine::Decision;
@@ -23,6 +23,12 @@ pub(super) fn restore(world: &World, handle: &Handle, now: Timestamp) -> VolumeD
     };
     if let Some(published) = published {
         return complete(world, published, now);
+    }
+    // The backup is older than what was written to the volume since: it never takes its place unasked.
+    let was_restored = volume.phase() == Some(&SnapshotPhase::Succeeded) && !volume.asks_for_retry();
+    let is_unseen = staging.is_none() && volume.is_made() && matches!(world.home, Home::Unserved(_));
+    if was_restored || is_unseen {
+        return make::lost(world, now);
     }
     if let Some(decision) = source_not_ready(world, handle, now) {
         return decision;

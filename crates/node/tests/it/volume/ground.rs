@@ -36,6 +36,10 @@ pub struct Ground {
     pub hangs: Arc<AtomicU32>,
     /// Backups and restores at once.
     pub jobs_at_once: usize,
+    /// What the device class is carved from on a node: `disks`, or another folder that an administrator has put in its place.
+    pub class_folder: &'static str,
+    /// What the device class is called.
+    pub class_name: &'static str,
     /// Namespace of the storage, and what tells the story's objects from those of others on the same cluster.
     pub mark: String,
 }
@@ -48,6 +52,8 @@ impl Ground {
             lives: Arc::default(),
             hangs: Arc::default(),
             jobs_at_once: 4,
+            class_folder: "disks",
+            class_name: "dir",
             mark: "default".to_owned(),
         }
     }
@@ -69,7 +75,7 @@ impl Ground {
     }
 
     pub fn disks(&self, node: &str) -> PathBuf {
-        self.folder.path().join("disks").join(self.name(node))
+        self.folder.path().join(self.class_folder).join(self.name(node))
     }
 
     pub fn store(&self) -> PathBuf {
@@ -91,7 +97,7 @@ impl Ground {
     /// The agent of a node, in a process of its own.
     pub async fn run(self, client: kube::Client, clock: Clock, points: CrashPoints, node: &str) {
         std::fs::create_dir_all(self.disks(node)).unwrap();
-        let class = DirectoryClass::new("dir", self.disks(node)).default_class();
+        let class = DirectoryClass::new(self.class_name, self.disks(node)).default_class();
         let lvm = Mortal { lvm: Arc::new(Directories::new(vec![class]).unwrap()), fate: points.clone() };
         let mover = MortalMover { rustic: Rustic::new(), hangs: self.hangs.clone(), points };
         let parts = Parts { lvm: Arc::new(lvm), mover: Arc::new(mover), filesystems: Arc::new(NoMounts) };

@@ -7,7 +7,7 @@ use super::ground::{
 use kube::api::{Patch, PatchParams, PostParams};
 use lifeboat_api::annotations::{self, parameters};
 use lifeboat_api::snapshot::{VolumeSnapshotClass, VolumeSnapshotContent};
-use lifeboat_api::topolvm::SnapshotPhase;
+use lifeboat_api::topolvm::{LogicalVolume, SnapshotPhase};
 use lifeboat_testbed::{Cluster, CrashPoints, Task, on_both};
 use serde_json::json;
 use std::fs;
@@ -63,6 +63,56 @@ on_both!(
 );
 
 on_both!(
+    /// The class of a volume is pointed at another folder: what nobody can see is waited for, and never given up unasked.
+    async fn a_volume_in_storage_that_no_class_names_is_not_given_up(cluster: &Cluster) {
+        let ground = prepare(cluster).await;
+        let mut elsewhere = ground.clone();
+        elsewhere.class_folder = "other";
+        let mut renamed = ground.clone();
+        renamed.class_name = "renamed";
+        let names = [ground.name("pvc-1"), ground.name("pvc-2")];
+        let mut uids = Vec::new();
+        {
+            let _agent = start(cluster, &ground, "n1");
+            for name in ["pvc-1", "pvc-2"] {
+                let mut volume = ground.plain(name, "n1");
+                volume.spec.device_class = Some(ground.class_name.to_owned());
+                create(cluster, &volume).await;
+                let volume = made(cluster, &ground.name(name)).await;
+                let notes = volume.metadata.annotations.unwrap();
+                assert_eq!(notes[annotations::STORED_IN], ground.disks("n1").display().to_string());
+                uids.push(volume.metadata.uid.unwrap());
+            }
+        }
+        {
+            let _agent = start(cluster, &elsewhere, "n1");
+            for name in &names {
+                delete(cluster, name).await;
+                let waits = |volume: Option<&LogicalVolume>| {
+                    let status = volume.and_then(|volume| volume.status.as_ref());
+                    status.and_then(|status| status.message.as_ref()).is_some_and(|message| {
+                        message.contains("no device class of this node names")
+                            && message.contains(annotations::ABANDON_VOLUME)
+                    })
+                };
+                cluster.until(&volumes(cluster), name, waits).await;
+            }
+            let abandon = json!({"metadata": {"annotations": {annotations::ABANDON_VOLUME: "true"}}});
+            let params = PatchParams::default();
+            volumes(cluster).patch(&names[1], &params, &Patch::Merge(abandon)).await.unwrap();
+            gone(cluster, &names[1]).await;
+            let kept = volumes(cluster).get(&names[0]).await.unwrap();
+            assert!(kept.metadata.finalizers.is_some_and(|finalizers| !finalizers.is_empty()));
+            assert_eq!(ground.volumes("n1"), uids.iter().cloned().collect(), "both are where they were");
+        }
+        // Named again, by whatever class, it is found and removed; what was given up stays.
+        let _agent = start(cluster, &renamed, "n1");
+        gone(cluster, &names[0]).await;
+        assert_eq!(ground.volumes("n1"), [uids[1].clone()].into());
+    }
+);
+
+on_both!(
     /// Backed up on one node while it is written, restored on another from the handle alone.
     async fn what_was_backed_up_comes_back_on_another_node(cluster: &Cluster) {
         let ground = prepare(cluster).await;
@@ -85,7 +135,7 @@ on_both!(
 
         let _n2 = start(cluster, &ground, "n2");
         create(cluster, &ground.restored("pvc-2", "n2", &uid)).await;
-        let waits = |volume: Option<&lifeboat_api::topolvm::LogicalVolume>| {
+        let waits = |volume: Option<&LogicalVolume>| {
             volume.is_some_and(|volume| snapshot(volume).phase == SnapshotPhase::Pending)
         };
         let pending = cluster.until(&volumes(cluster), &ground.name("pvc-2"), waits).await.unwrap();
@@ -157,7 +207,7 @@ on_both!(
         create(cluster, &ground.plain("pvc-1", "n1")).await;
         let origin = made(cluster, &ground.name("pvc-1")).await;
         create(cluster, &ground.online_snapshot("snapshot-1", &origin)).await;
-        let told = |volume: Option<&lifeboat_api::topolvm::LogicalVolume>| {
+        let told = |volume: Option<&LogicalVolume>| {
             let conditions =
                 volume.and_then(|volume| volume.status.as_ref()).map(|status| &status.conditions);
             conditions.is_some_and(|all| {
@@ -216,7 +266,7 @@ on_both!(
         copy.spec.access_type = Some("rw".into());
         note(&mut copy, parameters::FS_TYPE, "ext4");
         create(cluster, &copy).await;
-        let told = |volume: Option<&lifeboat_api::topolvm::LogicalVolume>| {
+        let told = |volume: Option<&LogicalVolume>| {
             let message = volume.and_then(|volume| volume.status.as_ref()?.message.clone());
             message.is_some_and(|message| message.contains("does not exist"))
         };

@@ -11,7 +11,7 @@ fn backing_it_up() {
         |w| {
             edit(w, |v| v.metadata.finalizers = Some(vec![finalizers::LOGICAL_VOLUME.into()]));
         },
-        r#"Claim { finalizers: ["topolvm.io/snapshot-backup"], barrier: None }"#,
+        r#"Claim { finalizers: ["topolvm.io/snapshot-backup"], barrier: None, stored_in: None }"#,
     );
     check(
         "initialize snapshot status",

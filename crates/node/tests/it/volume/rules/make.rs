@@ -12,22 +12,85 @@ fn whose_it_is() {
         "wait PendingDeletion",
     );
     check(
+        "pending deletion comes before deletion: whoever said so removes it",
+        world(),
+        |w| {
+            note(w, annotations::PENDING_DELETION, "true");
+            deleting(w);
+            w.disk = seen(on_disk(UID, GIB), None);
+        },
+        "wait PendingDeletion",
+    );
+    check(
         "add finalizer",
         world(),
         |w| edit(w, |v| v.metadata.finalizers = None),
-        r#"Claim { finalizers: ["topolvm.io/logicalvolume"], barrier: None }"#,
+        r#"Claim { finalizers: ["topolvm.io/logicalvolume"], barrier: None, stored_in: None }"#,
     );
     check(
         "add label (created-by)",
         world(),
         |w| edit(w, |v| v.metadata.labels = None),
-        "Claim { finalizers: [], barrier: None }",
+        "Claim { finalizers: [], barrier: None, stored_in: None }",
     );
     check(
         "finalizers of others are none of ours",
         world(),
         |w| edit(w, |v| v.metadata.finalizers = Some(vec!["other".into()])),
-        r#"Claim { finalizers: ["topolvm.io/logicalvolume"], barrier: None }"#,
+        r#"Claim { finalizers: ["topolvm.io/logicalvolume"], barrier: None, stored_in: None }"#,
+    );
+}
+
+#[test]
+fn what_has_the_volume_is_written_down() {
+    let note =
+        |storage: &str| format!(r#"Claim {{ finalizers: [], barrier: None, stored_in: Some("{storage}") }}"#);
+    let kept = |w: &mut World, class: &str| {
+        w.class_storage = Some(class.into());
+        super::note(w, annotations::STORED_IN, "g");
+    };
+    check("before it is made", world(), |w| w.class_storage = Some("g".into()), &note("g"));
+    check("once is enough", world(), |w| kept(w, "g"), "Create { size: 1073741824 }");
+    check("its class names another before it is made", world(), |w| kept(w, "h"), &note("h"));
+    check(
+        "made by an earlier version",
+        world(),
+        |w| {
+            made(w);
+            w.disk = seen(on_disk(UID, GIB), None);
+            w.class_storage = Some("g".into());
+        },
+        &note("g"),
+    );
+    check(
+        "its group was renamed, and its class names it so",
+        world(),
+        |w| {
+            made(w);
+            kept(w, "h");
+            w.disk = seen(on_disk(UID, GIB), None);
+        },
+        &note("h"),
+    );
+    check(
+        "its class names another that has not got it: where it was stays known",
+        world(),
+        |w| {
+            made(w);
+            kept(w, "h");
+            w.home = Home::Unserved("g".into());
+        },
+        "wait Unserved",
+    );
+    check(
+        "a backup does not fail because its snapshot cannot be seen",
+        backing_up(),
+        |w| {
+            kept(w, "h");
+            w.disk = seen(None, None);
+            w.home = Home::Unserved("g".into());
+        },
+        "wait Unserved",
     );
 }
 
@@ -51,7 +114,7 @@ fn a_mirrors_secondary_is_left_to_the_mirror() {
             secondary(w);
             edit(w, |v| v.metadata.finalizers = None);
         },
-        r#"Claim { finalizers: ["topolvm.io/logicalvolume"], barrier: None }"#,
+        r#"Claim { finalizers: ["topolvm.io/logicalvolume"], barrier: None, stored_in: None }"#,
     );
     check(
         "and goes when it is deleted",
@@ -158,6 +221,22 @@ fn creating() {
         world(),
         |w| edit(w, |volume| volume.spec.size.0 = "-1Gi".into()),
         "wait Refused | code 3, Refused=True",
+    );
+    check(
+        "nor is what cannot be read",
+        world(),
+        |w| edit(w, |volume| volume.spec.size.0 = "much".into()),
+        "wait Refused | code 3, Refused=True",
+    );
+    check(
+        "a volume that exists outlives a size that is none",
+        world(),
+        |w| {
+            made(w);
+            edit(w, |volume| volume.spec.size.0 = "-1Gi".into());
+            w.disk = seen(on_disk(UID, GIB), None);
+        },
+        "settled",
     );
     check("what was made and is gone is not made anew", world(), made, "wait Failed");
     check(

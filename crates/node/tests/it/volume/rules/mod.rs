@@ -18,7 +18,7 @@ use lifeboat_mover::{Error as MoverError, Progress, Snapshot};
 use lifeboat_node::volume::decide::decide;
 use lifeboat_node::volume::may_publish;
 use lifeboat_node::volume::status::VolumeWhy;
-use lifeboat_node::volume::world::{Disk, JobView, Moved, Source, Storage, StorageRef, World};
+use lifeboat_node::volume::world::{Disk, Home, JobView, Moved, Source, Storage, StorageRef, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -68,6 +68,8 @@ pub(super) fn world() -> World {
         process: "n1/b".into(),
         volume: Arc::new(volume),
         disk: seen(None, None),
+        class_storage: None,
+        home: Home::Unknown,
         source: Source::None,
         backup: None,
         storage: Storage::Unnamed,

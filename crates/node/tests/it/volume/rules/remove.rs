@@ -82,3 +82,103 @@ fn finalizing() {
         "wait Needed",
     );
 }
+
+#[test]
+fn finalizing_what_was_made_in_other_storage() {
+    let abandon = |w: &mut World| note(w, annotations::ABANDON_VOLUME, "true");
+    let unserved = |w: &mut World| {
+        made(w);
+        deleting(w);
+        w.home = Home::Unserved("g/pool".into());
+    };
+    check("nobody can see whether it is there", world(), unserved, "wait Unserved");
+    check(
+        "it is given up where it is",
+        world(),
+        |w| {
+            unserved(w);
+            abandon(w);
+        },
+        "Release",
+    );
+    check(
+        "what is found is removed, whatever was asked",
+        world(),
+        |w| {
+            unserved(w);
+            abandon(w);
+            w.disk = seen(on_disk(UID, GIB), None);
+        },
+        "Remove",
+    );
+    check(
+        "what was never made is nowhere",
+        world(),
+        |w| {
+            unserved(w);
+            edit(w, |v| v.status = None);
+        },
+        "Release",
+    );
+    check(
+        "a local snapshot that was removed after its backup is nowhere",
+        backing_up(),
+        |w| {
+            unserved(w);
+            succeeded(w);
+            status(w, |s| {
+                s.conditions = vec![Condition {
+                    type_: "LVMSnapshotCleaned".into(),
+                    status: "True".into(),
+                    reason: "SuccessfullyCleanedLVMSnapshot".into(),
+                    message: String::new(),
+                    observed_generation: None,
+                    last_transition_time: ago(10),
+                }];
+            });
+            w.disk = seen(None, None);
+        },
+        "Release",
+    );
+    check(
+        "its storage is named: it is gone",
+        world(),
+        |w| {
+            unserved(w);
+            w.home = Home::Served;
+        },
+        "Release",
+    );
+    let class_gone = |w: &mut World| {
+        made(w);
+        deleting(w);
+        w.disk = Disk::Unreadable(Error::NoClass("x".into()));
+    };
+    check(
+        "another class names what its class did: it is looked for there",
+        world(),
+        |w| {
+            class_gone(w);
+            w.home = Home::Served;
+        },
+        "Release",
+    );
+    check(
+        "neither its class nor its storage is named",
+        world(),
+        |w| {
+            class_gone(w);
+            w.home = Home::Unserved("g".into());
+        },
+        "wait ClassMissing",
+    );
+    check(
+        "nor ever will be",
+        world(),
+        |w| {
+            class_gone(w);
+            abandon(w);
+        },
+        "Release",
+    );
+}

@@ -15,7 +15,7 @@ fn restoring_it() {
             copies(w, "rw", source(phase, id, true));
         }
     };
-    let barrier = r#"Claim { finalizers: [], barrier: Some("backup/ns/store/u0") }"#;
+    let barrier = r#"Claim { finalizers: [], barrier: Some("backup/ns/store/u0"), stored_in: None }"#;
     check(
         "should perform restore: the barrier is written before anything is made",
         restoring(),
@@ -177,6 +177,36 @@ fn restoring_it() {
             edit(w, |v| v.spec.size = Quantity("2Gi".into()));
         },
         "Grow { size: 2147483648 }",
+    );
+    let gone = |w: &mut World| {
+        succeeded(w);
+        snapshot(w, |snapshot| snapshot.completion_time = Some(ago(30)));
+        w.disk = seen(None, None);
+    };
+    check("what was restored and is gone is not restored anew", restoring(), gone, "wait Failed");
+    check(
+        "unless somebody asks for it",
+        restoring(),
+        |w| {
+            gone(w);
+            note(w, annotations::SNAPSHOT_RETRY_REQUESTED_AT, &now().to_string());
+        },
+        "Stage { size: 1073741824 }",
+    );
+    check(
+        "half restored into storage that no class names any more",
+        restoring(),
+        |w| {
+            w.disk = seen(None, None);
+            w.home = Home::Unserved("g".into());
+        },
+        "wait Unserved",
+    );
+    check(
+        "half restored, and what was filled is gone",
+        restoring(),
+        |w| w.disk = seen(None, None),
+        "Stage { size: 1073741824 }",
     );
 }
 
