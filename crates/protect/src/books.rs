@@ -20,8 +20,8 @@ const WITHIN: Duration = Duration::from_secs(200);
 pub struct StoreState {
     /// Substance and shape of the record it has.
     pub kept: Option<(String, String)>,
-    /// When it was last seen to have it.
-    pub checked: Option<jiff::Timestamp>,
+    /// When everything in it was last read back, and at which epoch.
+    pub checked: Option<(jiff::Timestamp, i64)>,
     /// The shape that is being written, or `erase`, or `orphan`.
     pub busy: Option<String>,
     /// The last failure, until something works.
@@ -145,7 +145,7 @@ impl Desk {
     /// A store that cannot even be asked, for want of its keys.
     pub fn cannot(&self, group: &ObjectKey, store: &str, record: &Record, why: String, now: jiff::Timestamp) {
         let failed = Err(LedgerError::Failed(why));
-        let wanted = Goal::Kept(substance(record), shape(record));
+        let wanted = Goal::kept(record, false);
         self.books.note(group, |page| ended(page, store, wanted, failed, now));
     }
 
@@ -202,7 +202,7 @@ async fn work(books: &Books, ledger: &dyn Ledger, clock: &Clock, group: ObjectKe
         Job::Keep { stores, record, verify } => {
             let tried = tokio::time::timeout(WITHIN, ledger.keep(&stores, &group, &record, verify)).await;
             let mut results = tried.unwrap_or_default();
-            let wanted = Goal::Kept(substance(&record), shape(&record));
+            let wanted = Goal::kept(&record, verify);
             let now = clock.now();
             for store in &stores {
                 let name = &store.profile.name;
@@ -247,12 +247,24 @@ async fn work(books: &Books, ledger: &dyn Ledger, clock: &Clock, group: ObjectKe
 /// What a store was asked for.
 #[derive(Debug, Clone)]
 enum Goal {
-    /// To keep a record of this substance and shape.
-    Kept(String, String),
+    /// To keep a record.
+    Kept {
+        substance: String,
+        shape: String,
+        /// The epoch at which everything is read back, where it is.
+        verified: Option<i64>,
+    },
     /// To remove the records.
     Erased,
     /// To say that the group was orphaned.
     Orphaned,
+}
+
+impl Goal {
+    fn kept(record: &Record, verify: bool) -> Self {
+        let verified = verify.then_some(record.epoch);
+        Self::Kept { substance: substance(record), shape: shape(record), verified }
+    }
 }
 
 /// Notes how a try at a store ended.
@@ -263,8 +275,9 @@ fn ended(page: &mut Page, store: &str, goal: Goal, result: Result<(), LedgerErro
         Ok(()) => {
             state.failed = None;
             match goal {
-                Goal::Kept(substance, shape) => {
-                    (state.kept, state.checked) = (Some((substance, shape)), Some(now));
+                Goal::Kept { substance, shape, verified } => {
+                    state.kept = Some((substance, shape));
+                    state.checked = verified.map(|epoch| (now, epoch)).or(state.checked);
                 }
                 Goal::Erased => (state.erased, state.kept) = (true, None),
                 Goal::Orphaned => state.orphaned = true,
@@ -274,7 +287,7 @@ fn ended(page: &mut Page, store: &str, goal: Goal, result: Result<(), LedgerErro
             let tries = state.failed.as_ref().map_or(1, |failed| failed.tries + 1);
             let since = state.failed.as_ref().map_or(now, |failed| failed.since);
             let substance = match goal {
-                Goal::Kept(substance, _) => substance,
+                Goal::Kept { substance, .. } => substance,
                 Goal::Erased | Goal::Orphaned => String::new(),
             };
             let retry_at = retry_at(now, tries, Class::Transient);

@@ -133,7 +133,8 @@ pub enum LedgerError {
 #[async_trait]
 pub trait Ledger: Send + Sync + 'static {
     /// Writes all that is recorded of a group to stores, side by side; what is there already is not written again, what no longer belongs
-    /// to the group is removed. Where a higher epoch has written, everything is refused. With `verify` it counts only when it was read back.
+    /// to the group is removed. Where a higher epoch has written, everything is refused. It counts only when what was written was read back;
+    /// with `verify`, when everything was.
     async fn keep(
         &self,
         stores: &[Store],

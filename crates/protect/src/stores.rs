@@ -191,7 +191,7 @@ impl Ledger for Stores {
             after: None,
             put,
             removed,
-            check: if verify { records::Check::ReadBack } else { records::Check::Listed },
+            check: if verify { records::Check::ReadBack } else { records::Check::Written },
         };
         let written = match opened.write(&writing).await {
             Ok(written) => written,

@@ -198,8 +198,12 @@ pub fn keep(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>,
     }
     let standings = standings(world, wanted);
     let checks = standings.iter().filter(|(_, standing)| *standing == Standing::Has);
-    let checks =
-        checks.filter_map(|(name, _)| world.stores.get(name)?.checked?.checked_add(CHECK_AGAIN).ok());
+    let checks = checks.filter_map(|(name, _)| {
+        let state = world.stores.get(name)?;
+        let check = state.checked?.0.checked_add(CHECK_AGAIN).ok()?;
+        // One that did not answer is asked when it is its turn again.
+        Some(state.failed.as_ref().map_or(check, |failed| check.max(failed.retry_at)))
+    });
     let check = checks.min();
     let needed = check.is_some_and(|check| check <= now)
         || standings.iter().any(|(name, standing)| {
@@ -212,8 +216,8 @@ pub fn keep(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>,
         let usable = |(name, standing): &(String, Standing)| {
             !matches!(standing, Standing::Unknown(_) | Standing::Superseded(_)) && due(world, name, now)
         };
-        let stores = standings.iter().filter(|entry| usable(entry)).map(|(name, _)| name.clone()).collect();
-        plan.effects.push(Effect::Keep { stores, verify: true });
+        let stores = standings.iter().filter(|entry| usable(entry)).map(|(name, _)| name.clone());
+        plan.effects.push(written(world, now, stores.collect()));
     }
     for (name, standing) in standings {
         let state = world.stores.get(&name);
@@ -234,6 +238,23 @@ pub fn keep(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>,
             }
         }
     }
+}
+
+/// The record is written to stores. What is written is always read back; everything in them only where there is a reason, so that a change of
+/// one claim does not cost as many requests as the group has claims.
+fn written(world: &World, now: Timestamp, stores: Vec<String>) -> Effect {
+    let verify = !stores.iter().all(|name| is_proven(world, name, now));
+    Effect::Keep { stores, verify }
+}
+
+/// Whether everything in a store was read back lately, at the epoch of now, and nothing has failed since.
+fn is_proven(world: &World, name: &str, now: Timestamp) -> bool {
+    let Some(state) = world.stores.get(name).filter(|state| state.kept.is_some() && state.failed.is_none())
+    else {
+        return false;
+    };
+    let ours = epoch::primary_epoch(world).unwrap_or(0);
+    state.checked.is_some_and(|(at, epoch)| epoch == ours && now.duration_since(at) < CHECK_AGAIN)
 }
 
 /// A store that failed is tried again. What is being tried at this moment wakes us when it is done.
@@ -343,5 +364,5 @@ pub fn copies(
         return Vec::new();
     }
     let known = |name: &String| world.config.missing(name).is_none() && due(world, name, now);
-    vec![Effect::Keep { stores: stores.into_iter().filter(known).collect(), verify: false }]
+    vec![written(world, now, stores.into_iter().filter(known).collect())]
 }

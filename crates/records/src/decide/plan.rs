@@ -73,6 +73,15 @@ impl Plan {
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Whether the content of a record is written there.
+    pub(crate) fn writes(&self, spot: &Spot) -> bool {
+        match spot {
+            Spot::Blob(digest) => self.blobs.contains(digest),
+            Spot::Record(id) => self.keys.contains(id),
+            _ => false,
+        }
+    }
 }
 
 /// Plans for one store. `own` is its newest manifest so far; `target` is the one that it should have.

@@ -31,16 +31,18 @@ impl Reach<'_> {
             _ => self.hold(HoldKind::Claim, job.author, job.time).await?,
         };
         let own = self.own(shelf, target).await;
-        let plan = plan(shelf, own.as_ref(), target);
+        let mut plan = plan(shelf, own.as_ref(), target);
         let mut changes = 0;
         let mut after = None;
         if !plan.is_empty() {
             changes = self.carry_out(&plan, job, sources, fenced).await?;
-            after = Some(self.confirm(job, sources).await?);
+            after = Some(self.confirm(job, sources, &mut plan).await?);
         }
-        if job.check == Check::ReadBack {
-            changes += self.read_back(job, sources).await?;
-        }
+        changes += match job.check {
+            Check::ReadBack => self.read_back(job, sources, None).await?,
+            Check::Written if plan.is_empty() => 0,
+            Check::Written => self.read_back(job, sources, Some(&plan)).await?,
+        };
         let shelf = after.as_ref().unwrap_or(shelf);
         let sweep = self.sweep(shelf, job).await.err();
         self.unorphan(&observed.shelf).await?;
@@ -171,8 +173,14 @@ impl Reach<'_> {
         Err(Error::Incomplete { store: self.name.to_owned(), keys: vec![id.to_string()] })
     }
 
-    /// Lists again after writing: a write that was lost, or a rival who came meanwhile, shows here.
-    async fn confirm(&self, job: &Job<'_>, sources: &[&Reach<'_>]) -> Result<Shelf, Error> {
+    /// Lists again after writing: a write that was lost, or a rival who came meanwhile, shows here. What is written once more joins what was
+    /// written.
+    async fn confirm(
+        &self,
+        job: &Job<'_>,
+        sources: &[&Reach<'_>],
+        written: &mut Plan,
+    ) -> Result<Shelf, Error> {
         let target = &job.target;
         for last in [false, true] {
             let shelf = self.shelf().await?;
@@ -199,12 +207,19 @@ impl Reach<'_> {
             self.put_contents(job, sources, &missing.blobs).await?;
             self.put_keys(job, sources, &missing.keys).await?;
             self.remove_keys(&missing.remove).await?;
+            written.blobs.extend(missing.blobs);
+            written.keys.extend(missing.keys);
         }
         Err(Error::Lost { store: self.name.to_owned(), keys: Vec::new() })
     }
 
-    /// Reads everything back. What is wrong is written once more, then it must be right.
-    async fn read_back(&self, job: &Job<'_>, sources: &[&Reach<'_>]) -> Result<usize, Error> {
+    /// Reads back the manifest and what was written, or everything. What is wrong is written once more, then it must be right.
+    async fn read_back(
+        &self,
+        job: &Job<'_>,
+        sources: &[&Reach<'_>],
+        written: Option<&Plan>,
+    ) -> Result<usize, Error> {
         let target = &job.target;
         let mut repaired = 0;
         for last in [false, true] {
@@ -213,7 +228,7 @@ impl Reach<'_> {
                 let spot = Spot::Manifest(target.epoch, target.generation);
                 return Err(self.damaged(&spot, Fault::Other("another set of records".into())));
             }
-            let bad = unlike(self, target).await?;
+            let bad = unlike(self, target, written).await?;
             if bad.is_empty() {
                 return Ok(repaired);
             }
@@ -238,12 +253,17 @@ impl Reach<'_> {
     }
 }
 
-/// What does not read back as the manifest says.
-async fn unlike(reach: &Reach<'_>, target: &Manifest) -> Result<BTreeSet<Spot>, Error> {
+/// What of a plan, or of everything, does not read back as the manifest says.
+async fn unlike(
+    reach: &Reach<'_>,
+    target: &Manifest,
+    written: Option<&Plan>,
+) -> Result<BTreeSet<Spot>, Error> {
     let spots = target
         .records
         .iter()
-        .flat_map(|(id, listed)| [(Spot::Blob(listed.sha256), *listed), (Spot::Record(id.clone()), *listed)]);
+        .flat_map(|(id, listed)| [(Spot::Blob(listed.sha256), *listed), (Spot::Record(id.clone()), *listed)])
+        .filter(|(spot, _)| written.is_none_or(|plan| plan.writes(spot)));
     let read = async |spot: Spot, listed: Listed| match reach.content(&spot, listed).await {
         Ok(_) => Ok(None),
         Err(Error::Damaged { .. }) => Ok(Some(spot)),

@@ -22,9 +22,10 @@ use crate::{ClusterId, Digest, Epoch, Error, Generation, Group, Listed, Manifest
 /// How sure to be that a store has what it should have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// The list says so: every key is there with its length.
-    Listed,
-    /// Every object is read back and its checksum compared; what is wrong is written again. Before "protected" is said.
+    /// The list says so: every key is there with its length. What is written now is read back and its checksum compared, so that a change costs
+    /// what it changes.
+    Written,
+    /// Every object is read back and its checksum compared; what is wrong is written again. After a start, after a failure and from time to time.
     ReadBack,
 }
 
@@ -56,7 +57,7 @@ pub struct Kept {
     pub generation: Generation,
     /// How many objects were written or removed; none where everything was there already.
     pub changes: usize,
-    /// Whether every object was read back.
+    /// Whether every object was read back, and not only what was written.
     pub read_back: bool,
     /// Whether the store can keep two primaries apart.
     pub fenced: bool,

@@ -63,7 +63,7 @@ pub(crate) fn writing(epoch: u64, writer: &str, put: Vec<Record>) -> Writing {
         after: None,
         put,
         removed: BTreeSet::new(),
-        check: Check::Listed,
+        check: Check::Written,
     }
 }
 
