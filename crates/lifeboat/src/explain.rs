@@ -2,6 +2,7 @@
 
 use crate::cluster::Target;
 use crate::status::account::account;
+use crate::status::{Format, missing, missing_on_hub, say};
 use anyhow::Context as _;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
@@ -9,7 +10,6 @@ use lifeboat_api::ramen::DRPlacementControl;
 use lifeboat_binder::explain::{self, Account, Snapshot, State};
 use lifeboat_binder::lean::PersistentVolumeClaim;
 use lifeboat_engine::{Clock, ObjectKey};
-use std::io::Write as _;
 use std::process::ExitCode;
 
 /// How many of the latest events are told.
@@ -42,6 +42,9 @@ enum Subject {
         /// Its namespace; that of the kubeconfig's context when not given.
         #[arg(long, short, value_name = "NAME")]
         namespace: Option<String>,
+        /// How to print it.
+        #[arg(long, short, value_name = "FORMAT", default_value = "text")]
+        output: Format,
         #[command(flatten)]
         target: Target,
     },
@@ -61,37 +64,37 @@ struct Pvc {
     target: Target,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
-}
-
 /// Explains, and gives the exit code that says the same.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("starting the runtime")?;
     match args.subject {
         Subject::Pvc(args) => runtime.block_on(claim(&args)),
-        Subject::App { name, namespace, target } => runtime.block_on(application(&target, namespace, &name)),
+        Subject::App { name, namespace, output, target } => {
+            runtime.block_on(application(&target, namespace, &name, output))
+        }
     }
 }
 
-async fn application(target: &Target, namespace: Option<String>, name: &str) -> anyhow::Result<ExitCode> {
+async fn application(
+    target: &Target,
+    namespace: Option<String>,
+    name: &str,
+    output: Format,
+) -> anyhow::Result<ExitCode> {
     let config = target.config().await?;
     let namespace = namespace.unwrap_or_else(|| config.default_namespace.clone());
     let client = kube::Client::try_from(config).context("making a client of the hub")?;
-    let drpcs: Api<DRPlacementControl> = Api::namespaced(client, &namespace);
+    let drpcs: Api<DRPlacementControl> = Api::namespaced(client.clone(), &namespace);
     let found = drpcs.get_opt(name).await.with_context(|| format!("reading {namespace}/{name}"))?;
     let Some(found) = found else {
-        writeln!(std::io::stderr(), "there is no DRPlacementControl {namespace}/{name}")
-            .context("writing to the terminal")?;
-        return Ok(ExitCode::from(5));
+        return missing_on_hub(&client, &format!("DRPlacementControl {namespace}/{name}")).await;
     };
-    let text = account(&found, Clock::system().now());
-    std::io::stdout().write_all(text.as_bytes()).context("writing to the terminal")?;
+    let account = account(&found, Clock::system().now());
+    match output {
+        Format::Text => say(&account.to_string())?,
+        Format::Json => say(&(serde_json::to_string_pretty(&account).context("writing JSON")? + "\n"))?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -107,14 +110,13 @@ async fn claim(args: &Pvc) -> anyhow::Result<ExitCode> {
         None => None,
     };
     let Some(account) = account else {
-        writeln!(std::io::stderr(), "there is no claim {key}").context("writing to the terminal")?;
-        return Ok(ExitCode::from(5));
+        return missing(&format!("claim {key}"));
     };
     let text = match args.output {
         Format::Text => account.to_string(),
         Format::Json => serde_json::to_string_pretty(&account).context("writing JSON")? + "\n",
     };
-    std::io::stdout().write_all(text.as_bytes()).context("writing to the terminal")?;
+    say(&text)?;
     Ok(code(&account))
 }
 

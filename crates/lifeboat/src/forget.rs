@@ -1,12 +1,12 @@
 //! `lifeboat forget`: volumes that are kept on a cluster though no PVC uses them, and giving them up. A group that was deleted by accident leaves
 //! them, and so does every move: they may hold the only copy of something. Nothing else ever deletes them.
 
-use crate::cluster::Target;
+use crate::cluster::{Target, is_lost_race, patched};
 use crate::plan::confirmed;
-use crate::status::{Format, missing, say, table};
+use crate::status::{Format, missing, refused, say, table};
 use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::PersistentVolume;
-use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::api::{Api, ListParams, Patch};
 use lifeboat_api::annotations;
 use serde::Serialize;
 use serde_json::json;
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 #[derive(clap::Args)]
 #[command(after_help = "Without names it lists the volumes that are kept.\n\
                         Exit code: 0 it was listed or done, 1 the cluster could not be reached, 2 wrong usage, \
-                        4 nothing was given up, 5 there is no such volume.")]
+                        4 something was not given up, 5 there is no such volume.")]
 pub struct Args {
     /// Names of the volumes (PVs) to give up, with what is on them.
     volumes: Vec<String>,
@@ -108,11 +108,19 @@ async fn forget(args: &Args) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(4));
         }
     }
+    let mut changed = Vec::new();
     for one in &mine {
-        give_up(&volumes, &listed.items, one).await?;
-        if args.output == Format::Text {
+        if !give_up(&volumes, &listed.items, one).await? {
+            changed.push(one.volume.as_str());
+        } else if args.output == Format::Text {
             say(&format!("{} is being deleted\n", one.volume))?;
         }
+    }
+    if !changed.is_empty() {
+        return refused(&format!(
+            "somebody else changed {} meanwhile, which was not given up; list the volumes again",
+            changed.join(" and ")
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -141,8 +149,12 @@ fn list(all: &[Kept], output: Format) -> anyhow::Result<()> {
     say(&table(&["VOLUME", "PVC", "SIZE", "KEPT BECAUSE"], &lines))
 }
 
-/// The policy is changed on exactly what was shown; the volume's own provisioner deletes it then.
-async fn give_up(api: &Api<PersistentVolume>, listed: &[PersistentVolume], one: &Kept) -> anyhow::Result<()> {
+/// The policy is changed on exactly what was shown; the volume's own provisioner deletes it then. Says whether it was still what was shown.
+async fn give_up(
+    api: &Api<PersistentVolume>,
+    listed: &[PersistentVolume],
+    one: &Kept,
+) -> anyhow::Result<bool> {
     let seen = listed.iter().find(|volume| volume.metadata.name.as_deref() == Some(&one.volume));
     let Some(seen) = seen else { bail!("invariant: {} was listed", one.volume) };
     let patch = json!({
@@ -154,16 +166,18 @@ async fn give_up(api: &Api<PersistentVolume>, listed: &[PersistentVolume], one: 
         },
         "spec": {"persistentVolumeReclaimPolicy": "Delete"},
     });
-    let manager = PatchParams { field_manager: Some("lifeboat".to_owned()), ..PatchParams::default() };
-    let changed = api.patch(&one.volume, &manager, &Patch::Merge(patch)).await;
-    changed
-        .map(drop)
-        .with_context(|| format!("giving up {}; if it changed meanwhile, list the volumes again", one.volume))
+    match api.patch(&one.volume, &patched(), &Patch::Merge(patch)).await {
+        Ok(_) => Ok(true),
+        Err(error) if is_lost_race(&error) => Ok(false),
+        Err(error) => Err(error).with_context(|| format!("giving up {}", one.volume)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::embedded;
+    use kube::api::{PatchParams, PostParams};
     use serde_json::Value;
 
     fn volume(phase: &str, annotations: Value) -> PersistentVolume {
@@ -188,5 +202,36 @@ mod tests {
         assert_eq!(kept(&volume("Bound", orphan)), None, "a PVC uses it");
         assert_eq!(kept(&volume("Bound", moved)), None, "a PVC uses it");
         assert_eq!(kept(&volume("Released", json!({}))), None, "somebody else keeps it");
+    }
+
+    #[tokio::test]
+    async fn a_volume_that_changed_since_it_was_shown_is_not_given_up() {
+        let server = embedded::server();
+        let api: Api<PersistentVolume> = Api::all(embedded::client(&server));
+        let object = json!({
+            "metadata": {"name": "pv-1", "annotations": {annotations::ORPHANED_FROM: "shop/web"}},
+            "spec": {
+                "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+                "persistentVolumeReclaimPolicy": "Retain", "claimRef": {"namespace": "shop", "name": "db"},
+                "csi": {"driver": "none.example.io", "volumeHandle": "pv-1"},
+            },
+        });
+        let object = serde_json::from_value(object).unwrap();
+        let shown = vec![api.create(&PostParams::default(), &object).await.unwrap()];
+        let one = Kept {
+            volume: "pv-1".to_owned(),
+            claim: "shop/db".to_owned(),
+            size: "1Gi".to_owned(),
+            orphaned_from: Some("shop/web".to_owned()),
+        };
+        let label = Patch::Merge(json!({"metadata": {"labels": {"seen": "again"}}}));
+        let now = vec![api.patch("pv-1", &PatchParams::default(), &label).await.unwrap()];
+        let policy = async || {
+            api.get("pv-1").await.unwrap().spec.and_then(|spec| spec.persistent_volume_reclaim_policy)
+        };
+        assert!(!give_up(&api, &shown, &one).await.unwrap(), "it is not what was shown");
+        assert_eq!(policy().await.as_deref(), Some("Retain"));
+        assert!(give_up(&api, &now, &one).await.unwrap());
+        assert_eq!(policy().await.as_deref(), Some("Delete"));
     }
 }

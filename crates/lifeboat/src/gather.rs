@@ -5,6 +5,7 @@ use crate::status::say;
 use anyhow::{Context as _, bail};
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
+use lifeboat_api::ramen::config::{CLUSTER_CONFIG_MAP, HUB_CONFIG_MAP};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -38,6 +39,9 @@ const OTHERS: [(&str, &str, &str); 12] = [
     ("snapshot.storage.k8s.io", "v1", "VolumeSnapshotClass"),
 ];
 
+/// ConfigMaps that we read, by name. Of the others, nobody knows what people keep in them.
+const CONFIG_MAPS: [&str; 4] = [HUB_CONFIG_MAP, CLUSTER_CONFIG_MAP, "lifeboat-agent", "lifeboat-lvmd"];
+
 /// Writes the folder.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.into.exists() {
@@ -54,11 +58,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let folder = args.into.join(context.as_deref().unwrap_or("cluster"));
             let target = Target::new(args.kubeconfig.clone(), context.clone());
             // A dead cluster is what one gathers for: the others are read all the same.
-            match gather(&target, &folder).await {
+            let gathered = async { gather(&crate::process::client(&target).await?, &folder).await };
+            match gathered.await {
                 Ok(count) => say(&format!("{}: {count} objects\n", folder.display()))?,
                 Err(error) => {
                     unread += 1;
-                    say(&format!("{}: not read: {error:#}\n", folder.display()))?;
+                    say(&format!("{}: not read: {}\n", folder.display(), crate::causes(&error).join(": ")))?;
                 }
             }
         }
@@ -66,8 +71,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-async fn gather(target: &Target, folder: &Path) -> anyhow::Result<usize> {
-    let client = crate::process::client(target).await?;
+async fn gather(client: &kube::Client, folder: &Path) -> anyhow::Result<usize> {
     std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     let mut count = 0;
     for resource in resources() {
@@ -78,23 +82,35 @@ async fn gather(target: &Target, folder: &Path) -> anyhow::Result<usize> {
             Err(kube::Error::Api(status)) if status.code == 404 => continue,
             Err(error) => return Err(error).with_context(|| format!("reading {}", resource.plural)),
         };
-        if listed.is_empty() {
-            continue;
-        }
-        count += listed.len();
         let name = if resource.group.is_empty() {
             resource.plural.clone()
         } else {
             format!("{}.{}", resource.plural, resource.group)
         };
-        let path = folder.join(format!("{name}.yaml"));
-        let mut text = String::new();
-        for object in listed {
-            text.push_str("---\n");
-            text.push_str(&serde_saphyr::to_string(&redacted(object)).context("writing YAML")?);
-        }
-        std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+        count += write(folder, &name, listed)?;
     }
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
+    let maps: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let mut read = Vec::new();
+    for name in CONFIG_MAPS {
+        let named = ListParams::default().fields(&format!("metadata.name={name}"));
+        read.extend(maps.list(&named).await.context("reading ConfigMaps")?.items);
+    }
+    Ok(count + write(folder, &resource.plural, read)?)
+}
+
+fn write(folder: &Path, name: &str, objects: Vec<DynamicObject>) -> anyhow::Result<usize> {
+    let count = objects.len();
+    if count == 0 {
+        return Ok(0);
+    }
+    let path = folder.join(format!("{name}.yaml"));
+    let mut text = String::new();
+    for object in objects {
+        text.push_str("---\n");
+        text.push_str(&serde_saphyr::to_string(&redacted(object)).context("writing YAML")?);
+    }
+    std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
     Ok(count)
 }
 
@@ -146,6 +162,9 @@ fn redact(value: &mut serde_json::Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::embedded;
+    use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    use kube::api::PostParams;
     use serde_json::json;
 
     #[test]
@@ -163,5 +182,25 @@ mod tests {
         );
         assert_eq!(manifests[1]["data"]["a"], "b");
         assert!(resources().iter().all(|resource| resource.kind != "Secret"));
+    }
+
+    #[tokio::test]
+    async fn only_config_maps_of_ours_are_gathered() {
+        let server = embedded::server();
+        let client = embedded::client(&server);
+        let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+        let secrets: Api<Secret> = Api::default_namespaced(client.clone());
+        for name in [HUB_CONFIG_MAP, "lifeboat-lvmd", "of-an-application"] {
+            let map = json!({"metadata": {"name": name}, "data": {"file": format!("canary of {name}")}});
+            maps.create(&PostParams::default(), &serde_json::from_value(map).unwrap()).await.unwrap();
+        }
+        let secret = json!({"metadata": {"name": HUB_CONFIG_MAP}, "stringData": {"key": "canary"}});
+        secrets.create(&PostParams::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let count = gather(&client, folder.path()).await.unwrap();
+        let text = std::fs::read_to_string(folder.path().join("configmaps.yaml")).unwrap();
+        assert!(text.contains(&format!("canary of {HUB_CONFIG_MAP}")), "{text}");
+        assert!(text.contains("canary of lifeboat-lvmd") && !text.contains("of-an-application"), "{text}");
+        assert!(count >= 2 && !folder.path().join("secrets.yaml").exists());
     }
 }

@@ -169,8 +169,69 @@ fn parse() -> Cli {
 
 #[allow(clippy::print_stderr, reason = "errors of a command go to the person who ran it")]
 fn report(error: &anyhow::Error) {
-    eprintln!("error: {error}");
-    for cause in error.chain().skip(1) {
+    let mut causes = causes(error).into_iter();
+    eprintln!("error: {}", causes.next().unwrap_or_default());
+    for cause in causes {
         eprintln!("  because: {cause}");
+    }
+}
+
+/// An error and what is below it; of an API server's refusal its own words, not how the client wraps them.
+fn causes(error: &anyhow::Error) -> Vec<String> {
+    let mut causes = Vec::new();
+    for cause in error.chain() {
+        if let Some(kube::Error::Api(status)) = cause.downcast_ref::<kube::Error>() {
+            let said = if status.message.is_empty() { &status.reason } else { &status.message };
+            causes.push(said.clone());
+            break;
+        }
+        causes.push(cause.to_string());
+    }
+    causes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_told_in_the_servers_words() {
+        let status = kube::core::Status::failure("drpolicies is forbidden", "Forbidden").with_code(403);
+        let error = anyhow::Error::from(kube::Error::Api(status.boxed())).context("reading DRPolicies");
+        assert_eq!(causes(&error), ["reading DRPolicies", "drpolicies is forbidden"]);
+        let error = anyhow::anyhow!("no route").context("reaching the cluster");
+        assert_eq!(causes(&error), ["reaching the cluster", "no route"]);
+    }
+
+    #[test]
+    fn the_command_line_holds_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_bad_label_is_wrong_usage() {
+        let protect = |claims: &str| {
+            Cli::command()
+                .try_get_matches_from(["lifeboat", "protect", "web", "--policy", "p", "--claims", claims])
+        };
+        assert!(protect("app=web,tier=db").is_ok());
+        for bad in ["app", "app=two words", "app=web,=db"] {
+            let code = protect(bad).map_err(|error| error.exit_code());
+            assert_eq!(code.err(), Some(2), "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_timeout_is_a_duration() {
+        for command in ["failover", "relocate", "abort", "repair"] {
+            let parse = |timeout: &str| {
+                let args = ["lifeboat", command, "web", "--timeout", timeout];
+                Cli::command().try_get_matches_from(args).map_err(|error| error.exit_code())
+            };
+            for good in ["90s", "5m", "1h30m", "600"] {
+                assert!(parse(good).is_ok(), "{command} {good}");
+            }
+            assert_eq!(parse("soon").err(), Some(2), "{command}");
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! `lifeboat repair`: what stands in an application's way, and the safe remedies in order. It changes nothing unless one of them is asked for.
 
-use crate::cluster::Target;
+use crate::cluster::{Target, is_lost_race, patched};
 use crate::plan::{confirmed, look, words};
-use crate::status::{Format, missing, say};
+use crate::status::{Format, missing_on_hub, refused, say};
 use anyhow::{Context as _, bail};
 use jiff::Timestamp;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, Patch};
 use lifeboat_api::annotations;
 use lifeboat_api::conditions::vrg::REASON_ORPHANED;
 use lifeboat_api::ramen::{Blocker, DRPlacementControl, DRState};
@@ -35,7 +35,7 @@ pub struct Args {
     /// Do not ask.
     #[arg(long, short)]
     yes: bool,
-    /// How long to follow it, such as 90s, 10m or 1h.
+    /// How long to follow it, such as 90s, 10m or 1h30m; a bare number is seconds.
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = words::duration)]
     timeout: Duration,
     /// How to print it.
@@ -128,7 +128,7 @@ async fn repair(args: &Args) -> anyhow::Result<ExitCode> {
     let client = kube::Client::try_from(config).context("making a client of the hub")?;
     let key = ObjectKey::new(namespace.as_str(), args.name.as_str());
     let Some(world) = look::world(&client, &key).await? else {
-        return missing(&format!("DRPlacementControl {key}"));
+        return missing_on_hub(&client, &format!("DRPlacementControl {key}")).await;
     };
     let found = diagnose(&world, Clock::system().now());
     if args.restore_here {
@@ -138,7 +138,8 @@ async fn repair(args: &Args) -> anyhow::Result<ExitCode> {
                 args.name
             );
         }
-        if !args.yes && !confirmed(&format!("Use the volumes again that {key} left behind?"))? {
+        let on = world.commission().map(|known| format!(" on cluster {}", known.holder)).unwrap_or_default();
+        if !args.yes && !confirmed(&format!("Use the volumes of {key} again that were kept{on}?"))? {
             say("nothing was changed\n")?;
             return Ok(ExitCode::from(4));
         }
@@ -169,41 +170,63 @@ fn text(found: &Diagnosis) -> String {
     text
 }
 
+/// How following a repair ends.
+enum Restored {
+    /// The application uses its volumes again.
+    Done,
+    /// The object is gone.
+    Deleted,
+}
+
 async fn restore(api: &Api<DRPlacementControl>, world: &World, args: &Args) -> anyhow::Result<ExitCode> {
     let known = world.commission().context("the application was never deployed")?;
     let patch = json!({"metadata": {
         "uid": world.drpc.metadata.uid,
         "annotations": {annotations::RESTORE_ORPHANS: known.epoch.to_string()},
     }});
-    let manager = PatchParams { field_manager: Some("lifeboat".to_owned()), ..PatchParams::default() };
-    api.patch(&args.name, &manager, &Patch::Merge(patch)).await.context("asking the hub for it")?;
+    match api.patch(&args.name, &patched(), &Patch::Merge(patch)).await {
+        Err(error) if is_lost_race(&error) => {
+            return refused(
+                "nothing was begun: somebody deleted the DRPlacementControl meanwhile; look and ask again",
+            );
+        }
+        asked => drop(asked.context("asking the hub for it")?),
+    }
     let restored = async {
         loop {
-            let now = api.get(&args.name).await.map(|drpc| drpc.status.unwrap_or_default());
             // A hub that does not answer is asked again.
-            let Ok(status) = now else {
+            let Ok(now) = api.get_opt(&args.name).await else {
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 continue;
             };
+            let Some(now) = now.filter(|now| now.metadata.uid == world.drpc.metadata.uid) else {
+                return Restored::Deleted;
+            };
+            let status = now.status.unwrap_or_default();
             let placed = world.drpc.metadata.generation <= status.observed_generation
                 && matches!(status.phase, Some(DRState::Deployed | DRState::FailedOver | DRState::Relocated));
             let available =
                 status.conditions.iter().any(|one| one.type_ == "Available" && one.status == "True");
             if placed && available && !is_orphaned(&status.blockers) {
-                return;
+                return Restored::Done;
             }
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
     };
-    if tokio::time::timeout(args.timeout, restored).await.is_err() {
-        let status = api.get(&args.name).await.context("reading the application")?.status.unwrap_or_default();
-        say("it is not done yet; the hub goes on with it\n")?;
-        for blocker in &status.blockers {
-            say(&format!("in the way: {}: {}\n", blocker.reason, blocker.message))?;
+    match tokio::time::timeout(args.timeout, restored).await {
+        Ok(Restored::Done) => {
+            // The hub takes the order back: it was meant for this accident.
+            say(&format!("the application uses its volumes on {} again\n", known.holder))?;
+            return Ok(ExitCode::SUCCESS);
         }
-        return Ok(ExitCode::from(3));
+        Ok(Restored::Deleted) => say(words::DELETED)?,
+        Err(_) => {
+            let now = api.get(&args.name).await.context("reading the application")?;
+            say("it is not done yet; the hub goes on with it\n")?;
+            for blocker in &now.status.unwrap_or_default().blockers {
+                say(&format!("in the way: {}: {}\n", blocker.reason, blocker.message))?;
+            }
+        }
     }
-    // The hub takes the order back: it was meant for this accident.
-    say(&format!("the application uses its volumes on {} again\n", known.holder))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(ExitCode::from(3))
 }

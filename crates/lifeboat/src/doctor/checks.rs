@@ -87,19 +87,31 @@ pub fn checks(facts: &Facts, now: Timestamp) -> Vec<Check> {
     }
     if facts.is_hub() {
         hub(facts, now, &mut found);
-    } else if facts.groups.is_empty() && !facts.cluster_config {
-        found.push(check(
-            "role",
-            Grade::Warning,
-            "this is neither a hub nor a protected cluster yet; make a DRPolicy on the hub, or a VolumeReplicationGroup here",
-        ));
+    } else {
+        found.push(role(facts));
     }
     found.extend(facts.groups.iter().map(|one| group(one, now)));
     found.extend(facts.kept.iter().filter_map(orphan));
-    if found.is_empty() {
-        found.push(check("role", Grade::Fine, "this is a managed cluster; no VRG is here yet"));
-    }
     found
+}
+
+/// What a cluster is that is not the hub. Where nothing is protected, nothing was checked: that must not look like health to whoever meant the hub.
+fn role(facts: &Facts) -> Check {
+    let (grade, said) = match (facts.groups.is_empty(), facts.cluster_config) {
+        (false, _) => (
+            Grade::Fine,
+            "this is a managed cluster, not the hub: its VRGs and volumes are looked at, and nothing else; name the hub with --context for the rest",
+        ),
+        (true, true) => (
+            Grade::Warning,
+            "this is a managed cluster, not the hub, and it has no VRG, so nothing was checked; name the hub with --context",
+        ),
+        (true, false) => (
+            Grade::Warning,
+            "this is neither a hub nor a protected cluster yet; name the hub with --context, make a DRPolicy there, or a VolumeReplicationGroup here",
+        ),
+    };
+    check("role", grade, said)
 }
 
 fn hub(facts: &Facts, now: Timestamp, found: &mut Vec<Check>) {
@@ -241,6 +253,16 @@ mod tests {
         }
     }
 
+    fn good_group() -> VolumeReplicationGroup {
+        serde_json::from_value(json!({
+            "apiVersion": "ramendr.openshift.io/v1alpha1", "kind": "VolumeReplicationGroup",
+            "metadata": {"name": "web", "namespace": "shop", "generation": 1},
+            "spec": {"pvcSelector": {}, "replicationState": "primary", "s3Profiles": []},
+            "status": {"observedGeneration": 1, "state": "Primary"},
+        }))
+        .unwrap()
+    }
+
     fn finds(rule: &str, facts: &Facts, worst: Grade, part: &str) {
         let found = checks(facts, NOW.parse().unwrap());
         let worst_found = found.iter().map(|one| one.grade).max().unwrap_or(Grade::Fine);
@@ -277,7 +299,10 @@ mod tests {
         facts.policies.clear();
         finds("no policy", &facts, Grade::Warning, "no DRPolicy");
         let mut facts = Facts { cluster_config: true, ..Facts::default() };
-        finds("a managed cluster without a group", &facts, Grade::Fine, "managed cluster");
+        finds("a managed cluster without a group", &facts, Grade::Warning, "not the hub");
+        facts.groups = vec![good_group()];
+        finds("a managed cluster with a group", &facts, Grade::Fine, "not the hub");
+        finds("its group is looked at", &facts, Grade::Fine, "Primary");
         facts.kept.push(Kept {
             volume: "pv-1".to_owned(),
             claim: "shop/db".to_owned(),

@@ -11,6 +11,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolume};
 use kube::api::{Api, ListParams};
 use lifeboat_api::conditions::fleet::CLUSTER_LEASE;
+use lifeboat_api::ramen::config::{CLUSTER_CONFIG_MAP, HUB_CONFIG_MAP};
 use lifeboat_engine::{Clock, ObjectKey};
 use serde::de::DeserializeOwned;
 use std::process::ExitCode;
@@ -81,12 +82,13 @@ async fn facts(client: &kube::Client) -> anyhow::Result<Facts> {
     for lease in leases.list(&named).await.context("reading leases")? {
         facts.leases.insert(lease.metadata.namespace.clone().unwrap_or_default(), lease);
     }
-    facts.hub_config = has_config(client, "ramen-hub-operator-config").await?;
-    facts.cluster_config = has_config(client, "ramen-dr-cluster-operator-config").await?;
+    facts.hub_config = has_config(client, HUB_CONFIG_MAP).await?;
+    facts.cluster_config = has_config(client, CLUSTER_CONFIG_MAP).await?;
     Ok(facts)
 }
 
-async fn has_config(client: &kube::Client, name: &str) -> anyhow::Result<bool> {
+/// Whether a ConfigMap of this name is in some namespace.
+pub async fn has_config(client: &kube::Client, name: &str) -> anyhow::Result<bool> {
     let maps: Api<ConfigMap> = Api::all(client.clone());
     let named = ListParams::default().fields(&format!("metadata.name={name}"));
     Ok(!maps.list(&named).await.context("reading ConfigMaps")?.items.is_empty())

@@ -2,7 +2,7 @@
 
 use super::words;
 use crate::cluster::Target;
-use crate::status::{missing, say};
+use crate::status::{missing_on_hub, say};
 use anyhow::Context as _;
 use kube::api::Api;
 use lifeboat_api::annotations::EPOCH_HOLDER;
@@ -23,7 +23,7 @@ pub struct Args {
     /// Its namespace; that of the kubeconfig's context when not given.
     #[arg(long, short, value_name = "NAME")]
     namespace: Option<String>,
-    /// How long to follow it, such as 90s, 10m or 1h.
+    /// How long to follow it, such as 90s, 10m or 1h30m; a bare number is seconds.
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = words::duration)]
     timeout: Duration,
     #[command(flatten)]
@@ -68,10 +68,11 @@ async fn abort(args: &Args) -> anyhow::Result<ExitCode> {
     let config = args.target.config().await?;
     let namespace = args.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let client = kube::Client::try_from(config).context("making a client of the hub")?;
-    let api: Api<DRPlacementControl> = Api::namespaced(client, &namespace);
+    let api: Api<DRPlacementControl> = Api::namespaced(client.clone(), &namespace);
     let found = api.get_opt(&args.name).await.context("reading the DRPlacementControl; is this the hub?")?;
     let Some(drpc) = found else {
-        return missing(&format!("DRPlacementControl {namespace}/{}", args.name));
+        let what = format!("DRPlacementControl {namespace}/{}", args.name);
+        return missing_on_hub(&client, &what).await;
     };
     if let Some(why) = too_late(&drpc) {
         say(&format!("nothing was changed: {why}\n"))?;
@@ -83,22 +84,14 @@ async fn abort(args: &Args) -> anyhow::Result<ExitCode> {
         )?;
         return Ok(ExitCode::from(4));
     };
-    let rests = async {
-        loop {
-            // A hub that does not answer is asked again.
-            if let Ok(now) = api.get(&args.name).await {
-                let status = now.status.unwrap_or_default();
-                if status.observed_generation >= changed.metadata.generation && is_at_rest(&status.phase) {
-                    return;
-                }
-            }
-            tokio::time::sleep(Duration::from_millis(500)).await;
-        }
-    };
-    match tokio::time::timeout(args.timeout, rests).await {
-        Ok(()) => {
+    match tokio::time::timeout(args.timeout, rest(&api, &changed)).await {
+        Ok(Rest::Reached) => {
             say("the action is taken back; the application rests where it was\n")?;
             Ok(ExitCode::SUCCESS)
+        }
+        Ok(Rest::Deleted) => {
+            say(words::DELETED)?;
+            Ok(ExitCode::from(3))
         }
         Err(_) => {
             say(
@@ -109,9 +102,57 @@ async fn abort(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// How waiting for rest ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    /// The application rests.
+    Reached,
+    /// The object that was changed is gone.
+    Deleted,
+}
+
+/// Waits until the hub has brought the application to rest.
+async fn rest(api: &Api<DRPlacementControl>, changed: &DRPlacementControl) -> Rest {
+    let name = changed.metadata.name.clone().unwrap_or_default();
+    loop {
+        match api.get_opt(&name).await {
+            Ok(Some(now)) if now.metadata.uid == changed.metadata.uid => {
+                let status = now.status.unwrap_or_default();
+                if status.observed_generation >= changed.metadata.generation && is_at_rest(&status.phase) {
+                    return Rest::Reached;
+                }
+            }
+            Ok(_) => return Rest::Deleted,
+            // A hub that does not answer is asked again.
+            Err(_) => {}
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::embedded;
+    use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+
+    #[tokio::test]
+    async fn who_waits_for_rest_notices_that_the_object_is_gone() {
+        let server = embedded::server();
+        let api: Api<DRPlacementControl> = Api::default_namespaced(embedded::client(&server));
+        let object = json!({
+            "metadata": {"name": "web"}, "spec": {"placementRef": {}, "drPolicyRef": {}, "pvcSelector": {}},
+        });
+        let object = serde_json::from_value(object).unwrap();
+        let made = api.create(&PostParams::default(), &object).await.unwrap();
+        let status = json!({"status": {"phase": "Deployed", "observedGeneration": made.metadata.generation}});
+        api.patch_status("web", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+        assert_eq!(rest(&api, &made).await, Rest::Reached);
+        api.delete("web", &DeleteParams::default()).await.unwrap();
+        assert_eq!(rest(&api, &made).await, Rest::Deleted);
+        api.create(&PostParams::default(), &object).await.unwrap();
+        assert_eq!(rest(&api, &made).await, Rest::Deleted, "another one of the name");
+    }
 
     #[test]
     fn what_has_changed_its_holder_goes_forward() {

@@ -3,7 +3,7 @@
 use crate::status::say;
 use anyhow::Context as _;
 use futures::StreamExt as _;
-use kube::api::{Api, WatchEvent, WatchParams};
+use kube::api::{Api, ListParams, WatchEvent, WatchParams};
 use lifeboat_api::conditions::vrg;
 use lifeboat_api::ramen::{DRPlacementControl, DRPlacementControlStatus, DRState, Progression};
 use lifeboat_engine::conditions::find;
@@ -21,6 +21,8 @@ pub struct Came {
     pub had_pods: bool,
     /// Whether the object that was followed is gone.
     pub deleted: bool,
+    /// The status when it was asked for.
+    pub before: DRPlacementControlStatus,
     /// The last status seen.
     pub status: DRPlacementControlStatus,
     /// How long it was followed.
@@ -113,6 +115,7 @@ pub async fn follow(
             pods: Pods::NotTold,
             had_pods,
             deleted: false,
+            before: asked.status.clone().unwrap_or_default(),
             status: asked.status.clone().unwrap_or_default(),
             took: Duration::ZERO,
         },
@@ -125,8 +128,9 @@ pub async fn follow(
             Err(_) => break,
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
+                let why = crate::causes(&error).join(": ");
                 let line =
-                    format!("the hub does not answer and is asked again; what was begun goes on ({error:#})");
+                    format!("the hub does not answer and is asked again; what was begun goes on ({why})");
                 followed.say(line)?;
                 if tokio::time::timeout_at(deadline, tokio::time::sleep(AGAIN)).await.is_err() {
                     break;
@@ -178,42 +182,51 @@ impl Followed<'_> {
         Ok(())
     }
 
+    /// Takes in what the hub shows and tells it; whether watching ends with it.
+    fn observe(&mut self, now: DRPlacementControl, last: Instant) -> anyhow::Result<bool> {
+        if now.metadata.generation < self.asked.metadata.generation {
+            return Ok(false);
+        }
+        let changed = self.take(now.status.unwrap_or_default(), last);
+        let line = match (&self.came.moved, &self.came.pods) {
+            (true, Pods::Missing(why) | Pods::NotReady(why)) => why.clone(),
+            _ => step(&self.came.status),
+        };
+        self.say(line)?;
+        Ok(self.has_ended() || changed)
+    }
+
     /// Follows as long as the hub tells.
     async fn watch(&mut self, api: &Api<DRPlacementControl>, last: Instant) -> anyhow::Result<()> {
         let name = self.asked.metadata.name.clone().unwrap_or_default();
+        let named = format!("metadata.name={name}");
+        let listed = api.list(&ListParams::default().fields(&named)).await;
+        let listed = listed.context("reading the DRPlacementControl")?;
         // What is gone when nobody looked is told by nobody.
-        match api.get_opt(&name).await.context("reading the DRPlacementControl")? {
-            Some(now) if now.metadata.uid == self.asked.metadata.uid => {}
-            _ => {
-                self.came.deleted = true;
-                return Ok(());
-            }
+        let found = listed.items.into_iter().find(|now| now.metadata.uid == self.asked.metadata.uid);
+        let Some(found) = found else {
+            self.came.deleted = true;
+            return Ok(());
+        };
+        if self.observe(found, last)? {
+            return Ok(());
         }
-        let params = WatchParams::default().fields(&format!("metadata.name={name}")).timeout(290);
-        // From the present state on: what is there comes first.
-        let mut events = api.watch(&params, "0").await.context("following it")?.boxed();
+        // From the very state that was read: what is deleted in between is told, too.
+        let version = listed.metadata.resource_version.unwrap_or_default();
+        let params = WatchParams::default().fields(&named).timeout(290);
+        let mut events = api.watch(&params, &version).await.context("following it")?.boxed();
         while let Some(event) = events.next().await {
-            match event.context("following it")? {
-                WatchEvent::Added(now) | WatchEvent::Modified(now) => {
-                    if now.metadata.generation < self.asked.metadata.generation {
-                        continue;
-                    }
-                    let changed = self.take(now.status.unwrap_or_default(), last);
-                    let line = match (&self.came.moved, &self.came.pods) {
-                        (true, Pods::Missing(why) | Pods::NotReady(why)) => why.clone(),
-                        _ => step(&self.came.status),
-                    };
-                    self.say(line)?;
-                    if self.has_ended() || changed {
-                        return Ok(());
-                    }
-                }
-                WatchEvent::Deleted(gone) if gone.metadata.uid == self.asked.metadata.uid => {
-                    self.came.deleted = true;
-                    return Ok(());
+            let ended = match event.context("following it")? {
+                WatchEvent::Added(now) | WatchEvent::Modified(now) => self.observe(now, last)?,
+                WatchEvent::Deleted(gone) => {
+                    self.came.deleted = gone.metadata.uid == self.asked.metadata.uid;
+                    self.came.deleted
                 }
                 WatchEvent::Error(error) => anyhow::bail!("{}", error.message),
-                _ => {}
+                WatchEvent::Bookmark(_) => false,
+            };
+            if ended {
+                return Ok(());
             }
         }
         Ok(())
@@ -223,7 +236,89 @@ impl Followed<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::embedded;
+    use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+    use lifeboat_apiserver::{ApiServer, User};
     use serde_json::json;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use tokio::sync::Semaphore;
+    use tower::Service as _;
+
+    /// An application that a failover was asked for.
+    async fn asked(client: &kube::Client) -> (Api<DRPlacementControl>, DRPlacementControl) {
+        let api: Api<DRPlacementControl> = Api::default_namespaced(client.clone());
+        let object = json!({
+            "metadata": {"name": "web"},
+            "spec": {
+                "action": "Failover", "failoverCluster": "west",
+                "placementRef": {}, "drPolicyRef": {}, "pvcSelector": {},
+            },
+        });
+        let made =
+            api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+        (api, made)
+    }
+
+    async fn failed_over(api: &Api<DRPlacementControl>, generation: Option<i64>) {
+        let status = json!({"status": {"phase": "FailedOver", "observedGeneration": generation}});
+        api.patch_status("web", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+    }
+
+    async fn came(api: &Api<DRPlacementControl>, asked: &DRPlacementControl) -> Came {
+        follow(api, asked, Act::Failover, true, Duration::from_secs(60), false).await.unwrap()
+    }
+
+    /// A client of which some requests find nobody, as while a hub is started again.
+    fn refusing(server: &ApiServer, refused: &'static [u32]) -> (kube::Client, Arc<Semaphore>) {
+        let (service, count) = (server.service_as(User::admin()), Arc::new(AtomicU32::new(0)));
+        let refusals = Arc::new(Semaphore::new(0));
+        let counted = refusals.clone();
+        let service = tower::service_fn(move |request: hyper::Request<kube::client::Body>| {
+            let (mut service, count, counted) = (service.clone(), count.clone(), counted.clone());
+            async move {
+                if refused.contains(&count.fetch_add(1, Ordering::Relaxed)) {
+                    counted.add_permits(1);
+                    return Err(tower::BoxError::from("connection refused"));
+                }
+                service.call(request).await.map_err(tower::BoxError::from)
+            }
+        });
+        (kube::Client::new(service, "default"), refusals)
+    }
+
+    #[tokio::test]
+    async fn a_hub_that_is_started_again_is_followed_on() {
+        // Where it reads the object, where it begins to watch, and both.
+        for refused in [&[0][..], &[1], &[0, 2]] {
+            let server = embedded::server();
+            let (api, asked) = asked(&embedded::client(&server)).await;
+            let (flaky, refusals) = refusing(&server, refused);
+            let flaky = Api::default_namespaced(flaky);
+            // The hub goes on when it has been away.
+            let hub = async {
+                let times = u32::try_from(refused.len()).unwrap();
+                refusals.acquire_many(times).await.unwrap().forget();
+                failed_over(&api, asked.metadata.generation).await;
+            };
+            let (came, ()) = tokio::join!(came(&flaky, &asked), hub);
+            assert!(came.is_done() && !came.deleted, "{refused:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_object_that_is_deleted_is_followed_no_more() {
+        let server = embedded::server();
+        let (api, made) = asked(&embedded::client(&server)).await;
+        let delete = async {
+            api.delete("web", &DeleteParams::default()).await.unwrap();
+        };
+        let (meanwhile, ()) = tokio::join!(came(&api, &made), delete);
+        assert!(meanwhile.deleted && !meanwhile.is_done());
+        let (api, another) = asked(&embedded::client(&server)).await;
+        failed_over(&api, another.metadata.generation).await;
+        assert!(came(&api, &made).await.deleted, "another one of the name is not what was asked for");
+    }
 
     #[test]
     fn done_is_what_the_hub_says_of_this_generation() {
@@ -242,8 +337,8 @@ mod tests {
     #[test]
     fn a_move_is_done_when_pods_are_ready_or_were_never_there() {
         let check = |moved: bool, pods: Pods, had_pods: bool, expected: bool| {
-            let status = DRPlacementControlStatus::default();
-            let came = Came { moved, pods, had_pods, deleted: false, status, took: Duration::ZERO };
+            let (before, status) = Default::default();
+            let came = Came { moved, pods, had_pods, deleted: false, before, status, took: Duration::ZERO };
             assert_eq!(came.is_done(), expected, "{moved} {:?} {had_pods}", came.pods);
         };
         check(true, Pods::Ready, true, true);

@@ -6,11 +6,11 @@ pub mod follow;
 pub mod look;
 pub mod words;
 
-use crate::cluster::Target;
-use crate::status::{Format, missing, say};
+use crate::cluster::{Target, is_lost_race, patched};
+use crate::status::{Format, ends, missing_on_hub, misused, refused, say};
 use anyhow::{Context as _, bail};
 use jiff::Timestamp;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, Patch};
 use lifeboat_api::annotations;
 use lifeboat_api::ramen::{DRAction, DRPlacementControl};
 use lifeboat_engine::{Clock, ObjectKey};
@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
+use words::Nowhere;
 
 /// Options of `lifeboat plan`.
 #[derive(clap::Args)]
@@ -98,12 +99,22 @@ struct Manner {
     /// Return when it is asked for, and do not follow it.
     #[arg(long)]
     no_wait: bool,
-    /// How long to follow it, such as 90s, 10m or 1h; a bare number is seconds.
+    /// How long to follow it, such as 90s, 10m or 1h30m; a bare number is seconds.
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = words::duration)]
     timeout: Duration,
     /// How to print it.
     #[arg(long, short, value_name = "FORMAT", default_value = "text")]
     output: Format,
+}
+
+/// What comes of looking at an application.
+enum Answer {
+    /// There is a plan.
+    Asked(Box<Asked>),
+    /// What was asked for is not there, which has been said.
+    Refused(ExitCode),
+    /// There is no other cluster yet.
+    NotYet(String),
 }
 
 /// What was found out before anything is asked.
@@ -127,8 +138,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Action::Relocate => Act::Relocate,
     };
     runtime()?.block_on(async {
-        let Some(asked) = ask(&args.subject, act).await? else {
-            return missing(&format!("DRPlacementControl {}", args.subject.name));
+        let asked = match ask(&args.subject, act).await? {
+            Answer::Asked(asked) => asked,
+            Answer::Refused(code) => return Ok(code),
+            Answer::NotYet(why) => return ends(&format!("in the way: {why}"), 3),
         };
         match args.output {
             Format::Json => {
@@ -152,10 +165,11 @@ pub fn relocate(args: &MoveArgs) -> anyhow::Result<ExitCode> {
 
 fn act(args: &MoveArgs, act: Act, to_point: Option<Timestamp>) -> anyhow::Result<ExitCode> {
     runtime()?.block_on(async {
-        let Some(asked) = ask(&args.subject, act).await? else {
-            return missing(&format!("DRPlacementControl {}", args.subject.name));
-        };
-        carry_out(asked, &args.manner, to_point).await
+        match ask(&args.subject, act).await? {
+            Answer::Asked(asked) => carry_out(*asked, &args.manner, to_point).await,
+            Answer::Refused(code) => Ok(code),
+            Answer::NotYet(why) => refused(&format!("nothing was begun: {why}")),
+        }
     })
 }
 
@@ -171,24 +185,27 @@ impl Asked {
     }
 }
 
-async fn ask(subject: &Subject, act: Act) -> anyhow::Result<Option<Asked>> {
+async fn ask(subject: &Subject, act: Act) -> anyhow::Result<Answer> {
     let config = subject.target.config().await?;
     let namespace = subject.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let client = kube::Client::try_from(config).context("making a client of the hub")?;
     let key = ObjectKey::new(namespace, subject.name.clone());
-    let Some(world) = look::world(&client, &key).await? else { return Ok(None) };
+    let Some(world) = look::world(&client, &key).await? else {
+        return missing_on_hub(&client, &format!("DRPlacementControl {key}")).await.map(Answer::Refused);
+    };
     let now = Clock::system().now();
-    let to = match &subject.to {
-        Some(to) => to.clone(),
-        None => words::other(&world)
-            .context("the policy does not say which cluster is the other one; name it with --to")?,
+    let to = match words::target(&world, subject.to.as_deref()) {
+        Ok(to) => to,
+        Err(Nowhere::Unknown(why)) => return misused(&why).map(Answer::Refused),
+        Err(Nowhere::NotYet(why)) => return Ok(Answer::NotYet(why)),
     };
     let wish = Wish { act, target: to };
     let plan = lifeboat_hub::drpc::plan(&world, &wish, now);
     let moves = plan.from.as_deref() != Some(plan.to.as_str());
     let gentle = Wish { act: Act::Relocate, ..wish };
     let could_relocate = moves && lifeboat_hub::drpc::plan(&world, &gentle, now).blockers.is_empty();
-    Ok(Some(Asked { client, drpc: DRPlacementControl::clone(&world.drpc), plan, act, could_relocate }))
+    let drpc = DRPlacementControl::clone(&world.drpc);
+    Ok(Answer::Asked(Box::new(Asked { client, drpc, plan, act, could_relocate })))
 }
 
 async fn carry_out(asked: Asked, manner: &Manner, to_point: Option<Timestamp>) -> anyhow::Result<ExitCode> {
@@ -206,14 +223,13 @@ async fn carry_out(asked: Asked, manner: &Manner, to_point: Option<Timestamp>) -
         if !text {
             say(&(json!({"plan": plan, "begun": false}).to_string() + "\n"))?;
         }
-        let hint =
-            "something stands in the way; --even-if-blocked begins all the same, and the hub waits for it";
-        writeln!(std::io::stderr(), "{hint}").context("writing to the terminal")?;
-        return Ok(ExitCode::from(4));
+        return refused(
+            "something stands in the way; --even-if-blocked begins all the same, and the hub waits for it",
+        );
     }
     let namespace = drpc.metadata.namespace.clone().unwrap_or_default();
     let name = drpc.metadata.name.clone().unwrap_or_default();
-    if !manner.yes && !confirmed(&format!("{} {namespace}/{name} to {}?", plan.action, plan.to))? {
+    if !manner.yes && !confirmed(&words::question(&plan, &format!("{namespace}/{name}")))? {
         say("nothing was changed\n")?;
         return Ok(ExitCode::from(4));
     }
@@ -224,9 +240,9 @@ async fn carry_out(asked: Asked, manner: &Manner, to_point: Option<Timestamp>) -
         Act::Deploy => bail!("invariant: nobody asks for a deployment here"),
     };
     let Some(changed) = order(&api, drpc, &spec, to_point).await? else {
-        let hint = "nothing was begun: somebody else changed the DRPlacementControl meanwhile; look at the plan and ask again";
-        writeln!(std::io::stderr(), "{hint}").context("writing to the terminal")?;
-        return Ok(ExitCode::from(4));
+        return refused(
+            "nothing was begun: somebody else changed the DRPlacementControl meanwhile; look at the plan and ask again",
+        );
     };
     if manner.no_wait {
         let line = if text {
@@ -243,9 +259,10 @@ async fn carry_out(asked: Asked, manner: &Manner, to_point: Option<Timestamp>) -
     let had_pods = !(moves && matches!(told, follow::Pods::Missing(_)));
     let came = follow::follow(&api, &changed, act, had_pods, manner.timeout, text).await?;
     if !text {
-        say(&(json!({"plan": plan, "begun": true, "done": came.is_done(), "status": came.status})
-            .to_string()
-            + "\n"))?;
+        let (done, deleted) = (came.is_done(), came.deleted);
+        let told =
+            json!({"plan": plan, "begun": true, "done": done, "deleted": deleted, "status": came.status});
+        say(&(told.to_string() + "\n"))?;
     } else {
         say(&words::end(&came, act))?;
     }
@@ -262,15 +279,14 @@ async fn order(
     let name = seen.metadata.name.clone().unwrap_or_default();
     let (uid, generation) = (seen.metadata.uid.clone(), seen.metadata.generation);
     let annotations = json!({annotations::TO_POINT: to_point.map(|point| point.to_string())});
-    let manager = PatchParams { field_manager: Some("lifeboat".to_owned()), ..PatchParams::default() };
     loop {
         let meta = json!({
             "uid": uid, "resourceVersion": seen.metadata.resource_version, "annotations": annotations,
         });
         let patch = Patch::Merge(json!({"metadata": meta, "spec": spec}));
-        match api.patch(&name, &manager, &patch).await {
+        match api.patch(&name, &patched(), &patch).await {
             Ok(changed) => return Ok(Some(changed)),
-            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(error) if is_lost_race(&error) => {}
             Err(error) => return Err(error).context("changing the DRPlacementControl"),
         }
         let now = api.get_opt(&name).await.context("reading the DRPlacementControl")?;
@@ -291,4 +307,49 @@ pub fn confirmed(question: &str) -> anyhow::Result<bool> {
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer).context("reading the answer")?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::embedded;
+    use kube::api::{DeleteParams, PatchParams, PostParams};
+
+    async fn protected(client: &kube::Client) -> (Api<DRPlacementControl>, DRPlacementControl) {
+        let api = Api::namespaced(client.clone(), "default");
+        let object = json!({
+            "apiVersion": "ramendr.openshift.io/v1alpha1", "kind": "DRPlacementControl",
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"placementRef": {}, "drPolicyRef": {}, "pvcSelector": {}},
+        });
+        let object = serde_json::from_value(object).unwrap();
+        let made = api.create(&PostParams::default(), &object).await.unwrap();
+        (api, made)
+    }
+
+    fn west() -> Value {
+        json!({"action": "Failover", "failoverCluster": "west"})
+    }
+
+    #[tokio::test]
+    async fn an_order_is_given_only_on_the_spec_that_was_seen() {
+        let server = embedded::server();
+        let (api, seen) = protected(&embedded::client(&server)).await;
+        let status = Patch::Merge(json!({"status": {"phase": "Deployed"}}));
+        api.patch_status("web", &PatchParams::default(), &status).await.unwrap();
+        let given = order(&api, seen.clone(), &west(), None).await.unwrap().expect("a status is no order");
+        assert_eq!(given.spec.failover_cluster.as_deref(), Some("west"));
+        let writers = given.metadata.managed_fields.unwrap_or_default();
+        assert!(writers.iter().any(|one| one.manager.as_deref() == Some("lifeboat")), "{writers:?}");
+
+        let lost = order(&api, seen.clone(), &west(), None).await.unwrap();
+        assert!(lost.is_none(), "the spec changed");
+        api.delete("web", &DeleteParams::default()).await.unwrap();
+        let lost = order(&api, seen.clone(), &west(), None).await.unwrap();
+        assert!(lost.is_none(), "it is gone");
+        let (_, another) = protected(&embedded::client(&server)).await;
+        assert_eq!(another.metadata.generation, seen.metadata.generation);
+        let lost = order(&api, seen, &west(), None).await.unwrap();
+        assert!(lost.is_none(), "it is another one of the name");
+    }
 }

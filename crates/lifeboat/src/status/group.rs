@@ -3,7 +3,7 @@
 use super::rows::span;
 use jiff::Timestamp;
 use lifeboat_api::conditions::vrg;
-use lifeboat_api::ramen::{ProtectedPvc, VolumeReplicationGroup};
+use lifeboat_api::ramen::{ProtectedPvc, ReplicationState, VolumeReplicationGroup};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -135,15 +135,25 @@ fn unmet(
 /// The group for people to read.
 pub fn text(group: &Group) -> String {
     let mut out = String::new();
-    let ago =
-        |seconds: Option<i64>| seconds.map_or("never".to_owned(), |seconds| format!("{} ago", span(seconds)));
+    // Who receives copies does not count them: the sender does.
+    let receives = group.role == ReplicationState::Secondary.as_str();
+    let copied = |seconds: Option<i64>| match seconds {
+        Some(seconds) => format!("copied {} ago", span(seconds)),
+        None if receives => "received; the cluster that sends tells how old the copy is".to_owned(),
+        None => "copied never".to_owned(),
+    };
     let epoch = group.epoch.map(|epoch| format!(", epoch {epoch}")).unwrap_or_default();
     let _ = writeln!(out, "{}  asked to be {}, is {}{epoch}", group.group, group.role, group.state);
     let bytes = group.bytes.map(|bytes| format!(", {bytes} bytes")).unwrap_or_default();
-    let _ = writeln!(out, "last copy of all claims: {}{bytes}", ago(group.lag_seconds));
+    let last = match group.lag_seconds {
+        Some(seconds) => format!("{} ago{bytes}", span(seconds)),
+        None if receives => "the cluster that sends tells".to_owned(),
+        None => "never".to_owned(),
+    };
+    let _ = writeln!(out, "last copy of all claims: {last}");
     for claim in &group.claims {
         let took = claim.took.as_ref().map(|took| format!(", took {took}")).unwrap_or_default();
-        let _ = writeln!(out, "  {} by {}: copied {}{took}", claim.claim, claim.by, ago(claim.lag_seconds));
+        let _ = writeln!(out, "  {} by {}: {}{took}", claim.claim, claim.by, copied(claim.lag_seconds));
         for unmet in &claim.unmet {
             let _ = writeln!(out, "    {unmet}");
         }
@@ -210,5 +220,14 @@ mod tests {
         assert!(text(&told).contains("never"));
         let fine = group(&vrg(json!({"observedGeneration": 1, "state": "Primary"})), Timestamp::UNIX_EPOCH);
         assert!(fine.is_fine());
+    }
+
+    #[test]
+    fn who_receives_copies_does_not_say_that_there_was_never_one() {
+        let mut secondary = vrg(json!({"observedGeneration": 1, "protectedPVCs": [{"name": "data"}]}));
+        secondary.spec.replication_state = ReplicationState::Secondary;
+        let text = text(&group(&secondary, Timestamp::UNIX_EPOCH));
+        assert!(text.contains("last copy of all claims: the cluster that sends tells"), "{text}");
+        assert!(text.contains("shop/data by storage: received;") && !text.contains("never"), "{text}");
     }
 }

@@ -8,6 +8,7 @@ pub mod rows;
 use crate::cluster::Target;
 use anyhow::Context as _;
 use kube::api::{Api, ListParams};
+use lifeboat_api::ramen::config::HUB_CONFIG_MAP;
 use lifeboat_api::ramen::{DRPolicy, VolumeReplicationGroup};
 use lifeboat_engine::Clock;
 use std::io::Write as _;
@@ -84,11 +85,33 @@ pub fn say(text: &str) -> anyhow::Result<()> {
     std::io::stdout().write_all(text.as_bytes()).context("writing to the terminal")
 }
 
+/// Ends with a sentence where programs that read our output do not look for it.
+pub fn ends(sentence: &str, code: u8) -> anyhow::Result<ExitCode> {
+    writeln!(std::io::stderr(), "{sentence}").context("writing to the terminal")?;
+    Ok(ExitCode::from(code))
+}
+
+/// Says that what was asked for can never be.
+pub fn misused(why: &str) -> anyhow::Result<ExitCode> {
+    ends(&format!("error: {why}"), 2)
+}
+
+/// Says that nothing was begun.
+pub fn refused(why: &str) -> anyhow::Result<ExitCode> {
+    ends(why, 4)
+}
+
 /// Says that something is not there.
 pub fn missing(what: &str) -> anyhow::Result<ExitCode> {
-    writeln!(std::io::stderr(), "there is no {what}").context("writing to the terminal")?;
-    Ok(ExitCode::from(5))
+    ends(&format!("there is no {what}"), 5)
 }
+
+/// Says that something is not there, and that it could not be where the cluster is not the hub.
+pub async fn missing_on_hub(client: &kube::Client, what: &str) -> anyhow::Result<ExitCode> {
+    if is_hub(client).await? { missing(what) } else { missing(&format!("{what} here: {NOT_THE_HUB}")) }
+}
+
+const NOT_THE_HUB: &str = "this cluster is not the hub. Name the hub with --context; `lifeboat status vrg NAME` tells about a VRG of this cluster";
 
 async fn applications(args: &Applications) -> anyhow::Result<ExitCode> {
     let client = crate::process::client(&args.common.target).await?;
@@ -107,13 +130,10 @@ async fn applications(args: &Applications) -> anyhow::Result<ExitCode> {
         })
         .collect();
     if let (true, Some(name)) = (rows.is_empty(), &args.name) {
-        return missing(&format!("DRPlacementControl {name}"));
+        return missing_on_hub(&client, &format!("DRPlacementControl {name}")).await;
     }
     if worlds.is_empty() && !is_hub(&client).await? {
-        return missing(
-            "DRPolicy here: this cluster is not the hub. Name the hub with --context; \
-             `lifeboat status vrg NAME` tells about a VRG of this cluster",
-        );
+        return missing(&format!("DRPolicy here: {NOT_THE_HUB}"));
     }
     match args.common.output {
         Format::Json => say(&(serde_json::to_string_pretty(&rows).context("writing JSON")? + "\n"))?,
@@ -123,11 +143,17 @@ async fn applications(args: &Applications) -> anyhow::Result<ExitCode> {
     Ok(if rows.iter().all(rows::Row::is_fine) { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 
-/// A hub has policies; a managed cluster may have the same definitions and has none.
+/// A hub has policies, or at least its configuration; a managed cluster may have the same definitions and has neither.
 async fn is_hub(client: &kube::Client) -> anyhow::Result<bool> {
     let policies: Api<DRPolicy> = Api::all(client.clone());
-    let one = policies.list(&ListParams::default().limit(1)).await.context("reading DRPolicies")?;
-    Ok(!one.items.is_empty())
+    match policies.list(&ListParams::default().limit(1)).await {
+        Ok(one) if !one.items.is_empty() => return Ok(true),
+        Ok(_) => {}
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(false),
+        Err(error) => return Err(error).context("reading DRPolicies"),
+    }
+    // Who may not look into ConfigMaps is told what is missing, and no more.
+    Ok(crate::doctor::has_config(client, HUB_CONFIG_MAP).await.unwrap_or(true))
 }
 
 async fn one_group(name: &str, common: &Common) -> anyhow::Result<ExitCode> {
@@ -161,4 +187,34 @@ pub fn table(heading: &[&str], lines: &[Vec<String>]) -> String {
     };
     let heading: Vec<String> = heading.iter().map(ToString::to_string).collect();
     std::iter::once(print(&heading)).chain(lines.iter().map(|line| print(line))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::embedded;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::api::PostParams;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn a_hub_is_told_from_a_managed_cluster() {
+        let server = embedded::server();
+        let client = embedded::client(&server);
+        assert!(!is_hub(&client).await.unwrap(), "it has the definitions and nothing else");
+        let config = serde_json::from_value(json!({"metadata": {"name": HUB_CONFIG_MAP}})).unwrap();
+        let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+        maps.create(&PostParams::default(), &config).await.unwrap();
+        assert!(is_hub(&client).await.unwrap(), "a hub without a policy yet");
+
+        let server = embedded::server();
+        let client = embedded::client(&server);
+        let policy = json!({
+            "apiVersion": "ramendr.openshift.io/v1alpha1", "kind": "DRPolicy", "metadata": {"name": "p"},
+            "spec": {"schedulingInterval": "1m", "drClusters": ["east", "west"]},
+        });
+        let policies: Api<DRPolicy> = Api::all(client.clone());
+        policies.create(&PostParams::default(), &serde_json::from_value(policy).unwrap()).await.unwrap();
+        assert!(is_hub(&client).await.unwrap(), "a hub by its policy");
+    }
 }

@@ -3,8 +3,10 @@
 
 use crate::process::{Up, client};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use lifeboat_api::cluster::Placement;
+use lifeboat_api::ramen::DRPlacementControl;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Output;
@@ -139,13 +141,32 @@ async fn an_application_is_protected_and_moved_from_the_command_line() {
         "hub",
         &["protect", "web", "--policy", "every-minute", "--on", "north", "-n", SPACE],
     );
-    assert_eq!(elsewhere.status.code(), Some(4), "{}", text(&elsewhere));
+    assert_eq!(elsewhere.status.code(), Some(2), "{}", text(&elsewhere));
+    // A wrong context must not look like a hub on which all is well.
+    for args in
+        [&["status"][..], &["status", "web"], &["plan", "failover", "web"], &["explain", "app", "web"]]
+    {
+        let astray = lifeboat(folder, "east", args);
+        assert_eq!(astray.status.code(), Some(5), "{args:?}: {}", text(&astray));
+        assert!(text(&astray).contains("not the hub"), "{args:?}: {}", text(&astray));
+    }
+    let astray = lifeboat(folder, "east", &["doctor"]);
+    assert_eq!(astray.status.code(), Some(3), "{}", text(&astray));
+    assert!(text(&astray).contains("not the hub"), "{}", text(&astray));
     let protect =
         ["protect", "web", "--policy", "every-minute", "--on", "east", "--claims", "app=web", "-n", SPACE];
     let made = lifeboat(folder, "hub", &protect);
     assert_eq!(made.status.code(), Some(0), "{}", text(&made));
+    let drpcs: Api<DRPlacementControl> = Api::namespaced(client(folder, "hub").await, SPACE);
+    let writers = drpcs.get("web").await.expect("a DRPlacementControl").metadata.managed_fields;
+    let named = |one: &ManagedFieldsEntry| one.manager.as_deref() == Some("lifeboat");
+    assert!(writers.as_ref().is_some_and(|all| all.iter().any(named)), "{writers:?}");
     let again = lifeboat(folder, "hub", &protect);
     assert!(again.status.success() && text(&again).contains("already"), "{}", text(&again));
+    let elsewhere = protect.map(|arg| if arg == "east" { "west" } else { arg });
+    let elsewhere = lifeboat(folder, "hub", &elsewhere);
+    assert_eq!(elsewhere.status.code(), Some(4), "{}", text(&elsewhere));
+    assert!(text(&elsewhere).contains("lifeboat relocate web"), "{}", text(&elsewhere));
 
     // Not protected yet is another code than protected.
     let fine = until(folder, "hub", &["status", "web"], 0).await;
@@ -168,6 +189,15 @@ async fn an_application_is_protected_and_moved_from_the_command_line() {
     let plan = until(folder, "hub", &["plan", "failover", "web", "-n", SPACE, "-o", "json"], 0).await;
     let plan: Value = serde_json::from_slice(&plan.stdout).expect("JSON");
     assert_eq!((&plan["from"], &plan["to"]), (&json!("east"), &json!("west")), "{plan:#}");
+    for command in [&["plan", "failover"][..], &["failover"], &["relocate"]] {
+        let args = [command, &["web", "--to", "mars", "-n", SPACE]].concat();
+        let nowhere = lifeboat(folder, "hub", &args);
+        assert_eq!(nowhere.status.code(), Some(2), "{args:?}: {}", text(&nowhere));
+        assert!(text(&nowhere).contains("those are east and west"), "{args:?}: {}", text(&nowhere));
+    }
+    let told = lifeboat(folder, "hub", &["explain", "app", "web", "-n", SPACE, "-o", "json"]);
+    let told: Value = serde_json::from_slice(&told.stdout).expect("JSON");
+    assert_eq!((&told["application"], &told["primary"]), (&json!("shop/web"), &json!("east")), "{told:#}");
     let unasked = lifeboat(folder, "hub", &[&["failover", "web"][..], &space[..]].concat());
     assert_eq!(
         unasked.status.code(),
@@ -193,6 +223,8 @@ async fn an_application_is_protected_and_moved_from_the_command_line() {
         std::fs::read_to_string(gathered.join("hub/manifestworks.work.open-cluster-management.io.yaml"));
     let works = works.expect("works");
     assert!(works.contains("left out") && !works.contains("psk.txt"), "no secret is gathered");
+    let maps = std::fs::read_to_string(gathered.join("hub/configmaps.yaml")).expect("ConfigMaps");
+    assert!(maps.contains("ramen-hub-operator-config") && !maps.contains("write-records"), "only ours");
     assert_eq!(up.interrupt(), Some(0));
 }
 

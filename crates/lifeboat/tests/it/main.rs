@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test is the outside: it starts processes and tasks")]
 
+mod agent;
 mod binder;
 mod demo;
 mod explain;
