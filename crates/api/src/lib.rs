@@ -44,6 +44,7 @@ pub mod cluster;
 pub mod conditions;
 pub mod csiaddons;
 pub mod finalizers;
+mod interval;
 pub mod labels;
 pub mod multicluster;
 pub mod ramen;
@@ -57,4 +58,5 @@ mod wire;
 pub mod work;
 
 pub use catalog::{crd_file_name, crd_json, crd_yaml, crds, crds_json, crds_yaml};
+pub use interval::{BadInterval, Interval};
 pub use wire::Duration;

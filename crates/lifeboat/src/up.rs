@@ -10,6 +10,7 @@ pub mod storage;
 
 use anyhow::{Context as _, bail};
 use fleet::{Fleet, Part, Plan};
+use lifeboat_api::Interval;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -35,9 +36,22 @@ pub struct Args {
     /// Leave these parts out, for clusters where others do their work.
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     without: Vec<Part>,
+    /// How often applications of the policy that is there are copied: a number and s, m, h or d. The policy is called every-minute, or every-30s
+    /// and the like.
+    #[arg(long, value_name = "INTERVAL", default_value = "1m", value_parser = interval)]
+    interval: String,
     /// Address of the first cluster; the others take the ports after it. Port 0 picks free ones.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
+}
+
+/// An interval that a policy can have.
+fn interval(text: &str) -> Result<String, String> {
+    match Interval::parse(text) {
+        Ok(Some(_)) => Ok(text.to_owned()),
+        Ok(None) => Err("an embedded fleet copies at an interval: write one such as 1m".to_owned()),
+        Err(bad) => Err(bad.to_string()),
+    }
 }
 
 /// Starts the clusters and waits for Ctrl-C.
@@ -96,6 +110,7 @@ async fn serve(args: &Args, home: &Path) -> anyhow::Result<()> {
         without: args.without.iter().copied().collect(),
         bare: args.bare,
         lease_seconds: 10,
+        interval: args.interval.clone(),
     };
     let mut fleet = Fleet::start(plan).await?;
     let path = args.kubeconfig.clone().unwrap_or_else(|| home.join("kubeconfig"));

@@ -1,6 +1,5 @@
-//! Reading objects without saying `Option` at every step, and the intervals of replication classes.
+//! Reading objects without saying `Option` at every step.
 
-use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Resource;
 use lifeboat_api::annotations;
@@ -44,21 +43,6 @@ pub fn claims_of(pod: &Pod) -> Vec<ObjectKey> {
     names.map(|source| ObjectKey::new(pod.space(), source.claim_name.clone())).collect()
 }
 
-/// Reads an interval as replication classes write it: whole seconds, minutes, hours or days.
-#[must_use]
-pub fn interval(text: &str) -> Option<SignedDuration> {
-    let (number, unit) = text.trim().split_at_checked(text.trim().len().checked_sub(1)?)?;
-    let number: i64 = number.parse().ok().filter(|number| *number > 0)?;
-    let seconds = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86400,
-        _ => return None,
-    };
-    number.checked_mul(seconds).map(SignedDuration::from_secs)
-}
-
 /// A status as a patch that touches only what changes.
 pub(crate) fn shown<T: Serialize>(
     object: &impl Resource,
@@ -66,28 +50,4 @@ pub(crate) fn shown<T: Serialize>(
     after: &T,
 ) -> Result<Value, EffectError> {
     Ok(json!({ "metadata": object.guard(), "status": difference(&before, after)? }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn intervals_are_a_number_and_a_unit() {
-        let check = |text: &str, seconds: Option<i64>| {
-            assert_eq!(interval(text), seconds.map(SignedDuration::from_secs), "{text:?}");
-        };
-        check("30s", Some(30));
-        check("1m", Some(60));
-        check("90m", Some(5400));
-        check("2h", Some(7200));
-        check("1d", Some(86400));
-        check("0m", None);
-        check("-1m", None);
-        check("m", None);
-        check("1", None);
-        check("1w", None);
-        check("", None);
-        check("1.5h", None);
-    }
 }

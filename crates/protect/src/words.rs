@@ -1,6 +1,5 @@
 //! Reading groups, claims, volumes and what belongs to them without saying `Option` at every step.
 
-use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Resource;
@@ -226,34 +225,4 @@ pub fn mover_labels(group: &ObjectKey) -> BTreeMap<String, String> {
     all.insert(labels::VRG_OWNER.to_owned(), group.name.clone());
     all.insert(labels::VRG_OWNER_NAMESPACE.to_owned(), group.namespace.clone());
     all
-}
-
-/// How long an interval of the policy is.
-pub fn interval(text: &str) -> Option<SignedDuration> {
-    let unit = text.chars().next_back()?;
-    let number: i64 = text.get(..text.len() - unit.len_utf8())?.parse().ok().filter(|n| *n > 0)?;
-    let minutes = match unit {
-        'm' | 'M' => Some(number),
-        'h' | 'H' => number.checked_mul(60),
-        'd' | 'D' => number.checked_mul(24 * 60),
-        _ => None,
-    };
-    minutes.filter(|minutes| *minutes <= i64::from(u32::MAX)).map(SignedDuration::from_mins)
-}
-
-/// An interval of the policy as a cron schedule, spread as evenly as cron can: a divisor of the hour or the day that is not longer
-/// than what was asked, so that nobody is protected less often than agreed.
-pub fn cron(interval: &str) -> Option<String> {
-    let unit = interval.chars().next_back()?;
-    let number: u32 = interval.get(..interval.len() - unit.len_utf8())?.parse().ok().filter(|n| *n > 0)?;
-    let fits =
-        |number: u32, whole: u32| (1..=number.min(whole)).rev().find(|step| whole.is_multiple_of(*step));
-    match unit {
-        'm' | 'M' if number < 60 => fits(number, 60).map(|step| format!("*/{step} * * * *")),
-        'm' | 'M' => cron(&format!("{}h", number / 60)),
-        'h' | 'H' if number < 24 => fits(number, 24).map(|step| format!("0 */{step} * * *")),
-        'h' | 'H' => cron(&format!("{}d", number / 24)),
-        'd' | 'D' => Some(format!("0 0 */{} * *", number.min(28))),
-        _ => None,
-    }
 }

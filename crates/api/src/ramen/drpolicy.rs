@@ -36,8 +36,8 @@ use std::collections::BTreeMap;
 #[serde(default, rename_all = "camelCase", remote = "Self")]
 #[schemars(!default)]
 pub struct DRPolicySpec {
-    /// How often data is copied: a number and m, h or d. Empty means synchronous storage.
-    #[schemars(regex(pattern = r"^(|\d+[mhd])$"))]
+    /// How often data is copied: a number and s, m, h or d (upstream has no seconds). Empty means synchronous storage.
+    #[schemars(regex(pattern = r"^(|\d+[smhd])$"))]
     #[x_kube(validation = ("self == oldSelf", "schedulingInterval is immutable"))]
     pub scheduling_interval: String,
 

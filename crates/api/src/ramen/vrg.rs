@@ -113,8 +113,8 @@ pub struct AsyncMode {
     #[schemars(with = "Option<schema::LabelSelector>")]
     pub volume_group_snapshot_class_selector: Option<LabelSelector>,
 
-    /// How often: a number and m, h or d.
-    #[schemars(regex(pattern = r"^\d+[mhd]$"))]
+    /// How often: a number and s, m, h or d. Upstream has no seconds.
+    #[schemars(regex(pattern = r"^\d+[smhd]$"))]
     pub scheduling_interval: String,
 
     /// Storage classes that the clusters of the policy have in common.

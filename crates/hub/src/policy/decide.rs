@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use lifeboat_api::conditions::drpolicy;
 use lifeboat_api::ramen::{DRPolicyStatus, NetworkAttachment, NetworkPeer, PeerClasses};
-use lifeboat_api::{finalizers, labels};
+use lifeboat_api::{Interval, finalizers, labels};
 use lifeboat_engine::Decision;
 use lifeboat_engine::conditions::{Conditions, Holds};
 use serde::Serialize;
@@ -128,6 +128,9 @@ fn with_trouble(world: &World, effect: Effect, reason: &str, now: Timestamp) -> 
     decision.showing(status)
 }
 
+/// The shortest interval in seconds: a mover without a schedule rests that long between two copies.
+const SHORTEST: i64 = 5;
+
 /// Whether the policy can be meant, and its clusters can be used.
 fn sound(world: &World) -> Result<(), Wait> {
     let spec = &world.policy.spec;
@@ -138,10 +141,12 @@ fn sound(world: &World) -> Result<(), Wait> {
             "a policy names two different clusters, this one names {named:?}"
         )));
     }
-    if !is_interval(&spec.scheduling_interval) {
-        let interval = &spec.scheduling_interval;
+    let interval =
+        Interval::parse(&spec.scheduling_interval).map_err(|bad| Wait::Invalid(bad.to_string()))?;
+    if interval.is_some_and(|interval| interval.seconds() < SHORTEST) {
         return Err(Wait::Invalid(format!(
-            "{interval:?} is no interval: a number and m, h or d, or nothing"
+            "the interval {} is too short: copies follow one another every {SHORTEST}s at the most",
+            spec.scheduling_interval
         )));
     }
     let missing: Vec<String> = spec
@@ -174,12 +179,6 @@ fn missed(world: &World) -> Option<String> {
     });
     let each: Vec<String> = each.collect();
     (!each.is_empty()).then(|| each.join("; "))
-}
-
-/// Nothing, or a whole number and a unit.
-pub fn is_interval(text: &str) -> bool {
-    let number = text.strip_suffix(['m', 'h', 'd']);
-    text.is_empty() || number.is_some_and(|n| !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Whether it agrees with itself and with older policies.

@@ -12,6 +12,7 @@ pub mod world;
 
 pub use run::controller;
 
+use lifeboat_api::Interval;
 use lifeboat_api::ramen::{DRPolicy, PeerClasses};
 
 /// Whether a policy's clusters share synchronous storage, so that a failed one must be fenced. Before its clusters have told what they have in common, a
@@ -21,8 +22,6 @@ pub fn is_metro(policy: &DRPolicy) -> bool {
     let has = |classes: Option<&PeerClasses>| classes.is_some_and(|classes| !classes.peer_classes.is_empty());
     let sync = has(status.and_then(|status| status.sync.as_ref()));
     let copied = has(status.and_then(|status| status.async_.as_ref()));
-    let interval = policy.spec.scheduling_interval.as_str();
-    let unscheduled =
-        interval.is_empty() || interval.trim_end_matches(['m', 'h', 'd']).chars().all(|c| c == '0');
+    let unscheduled = Interval::parse(&policy.spec.scheduling_interval) == Ok(None);
     sync || (!copied && unscheduled)
 }

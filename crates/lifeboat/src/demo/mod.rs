@@ -86,6 +86,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             without: [].into(),
             bare: false,
             lease_seconds: 2,
+            interval: "1m".to_owned(),
         };
         narrator.tell(OPENING);
         narrator.tell(args.storage.told());

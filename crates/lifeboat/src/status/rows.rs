@@ -3,6 +3,7 @@
 use crate::plan::follow::{Pods, pods};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use lifeboat_api::Interval;
 use lifeboat_api::annotations::{EPOCH_HOLDER, LAST_APP_DEPLOYMENT_CLUSTER};
 use lifeboat_api::conditions::drpc::{TYPE_AVAILABLE, TYPE_PEER_READY, TYPE_PROTECTED};
 use lifeboat_api::ramen::{DRPlacementControl, DRPolicy, DRState};
@@ -63,7 +64,8 @@ pub fn row(
     let note = |key: &str| meta.annotations.as_ref().and_then(|notes| notes.get(key)).cloned();
     let last_copy = status.last_group_sync_time.as_ref().map(|time| time.0);
     let lag_seconds = last_copy.map(|time| now.duration_since(time).as_secs().max(0));
-    let target_seconds = policy.and_then(|policy| seconds(&policy.spec.scheduling_interval));
+    let target_seconds =
+        policy.and_then(|policy| Interval::of(&policy.spec.scheduling_interval)).map(Interval::seconds);
     let late = lag_seconds.zip(target_seconds).is_some_and(|(lag, target)| target > 0 && lag > 2 * target);
     let holds = |type_: &str| {
         let one = status.conditions.iter().find(|one| one.type_ == type_);
@@ -146,17 +148,6 @@ fn wrong(drpc: &DRPlacementControl, conditions: &[Condition], copied: bool) -> O
         Pods::NotReady(why) => Some(format!("PodsNotReady: {why}")),
         Pods::Ready | Pods::Missing(_) | Pods::NotTold => None,
     }
-}
-
-/// An interval such as `5m`, in seconds.
-fn seconds(interval: &str) -> Option<i64> {
-    let unit = match interval.chars().last()? {
-        'm' => 60,
-        'h' => 3_600,
-        'd' => 86_400,
-        _ => return None,
-    };
-    interval[..interval.len() - 1].parse::<i64>().ok()?.checked_mul(unit)
 }
 
 /// A span of time in at most two units.
@@ -343,9 +334,5 @@ mod tests {
         check(3_661, "1h2m");
         check(86_399, "1d0h");
         check(90_001, "1d2h");
-        assert_eq!(seconds("5m"), Some(300));
-        assert_eq!(seconds("2h"), Some(7_200));
-        assert_eq!(seconds("x"), None);
-        assert_eq!(seconds(""), None);
     }
 }

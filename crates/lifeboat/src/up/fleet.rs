@@ -99,6 +99,8 @@ pub struct Surroundings {
     pub peers: Vec<Door>,
     /// How often its lease is renewed.
     pub lease_seconds: i32,
+    /// How often its storage mirrors.
+    pub interval: String,
     /// Whether the hub's decisions are another operator's.
     pub led_by_others: bool,
 }
@@ -128,6 +130,8 @@ pub struct Plan {
     pub bare: bool,
     /// How often leases are renewed.
     pub lease_seconds: i32,
+    /// How often applications are copied.
+    pub interval: String,
 }
 
 /// A fleet that runs, or of which some clusters run.
@@ -182,7 +186,8 @@ impl Fleet {
     }
 
     async fn furnish(&self, hub: &kube::Client) -> anyhow::Result<()> {
-        hubside::furnish(hub, &self.stores(), self.plan.lease_seconds).await.context("furnishing the hub")
+        let (lease_seconds, interval) = (self.plan.lease_seconds, &self.plan.interval);
+        hubside::furnish(hub, &self.stores(), lease_seconds, interval).await.context("furnishing the hub")
     }
 
     /// Gives a hub that has lost everything what it began with. One that has its objects keeps what people changed in them.
@@ -232,6 +237,7 @@ impl Fleet {
                 hub: to_hub,
                 peers: others.map(Site::door).collect::<anyhow::Result<_>>()?,
                 lease_seconds: self.plan.lease_seconds,
+                interval: self.plan.interval.clone(),
                 led_by_others: self.plan.without.contains(&Part::Hub),
             };
             self.around.insert(site.name.clone(), around);

@@ -14,8 +14,15 @@ use std::collections::BTreeMap;
 
 /// Namespace of the hub's configuration, and of the protector's on every cluster.
 pub const NAMESPACE: &str = "ramen-system";
-/// Name of the policy.
+/// Name of the policy of a fleet that copies every minute.
 pub const POLICY: &str = "every-minute";
+
+fn policy(interval: &str) -> String {
+    match interval {
+        "1m" => POLICY.to_owned(),
+        other => format!("every-{}", other.to_ascii_lowercase()),
+    }
+}
 
 /// Whether it is there.
 pub async fn is_furnished(hub: &kube::Client) -> anyhow::Result<bool> {
@@ -28,6 +35,7 @@ pub async fn furnish(
     hub: &kube::Client,
     stores: &BTreeMap<String, Store>,
     lease_seconds: i32,
+    interval: &str,
 ) -> anyhow::Result<()> {
     ensure::<Namespace>(hub, json!({"metadata": {"name": NAMESPACE}})).await?;
     let apply = PatchParams::apply("lifeboat-up").force();
@@ -78,8 +86,8 @@ pub async fn furnish(
     let pair: Vec<&String> = stores.keys().take(2).collect();
     if pair.len() == 2 {
         let policy = json!({
-            "apiVersion": "ramendr.openshift.io/v1alpha1", "kind": "DRPolicy", "metadata": {"name": POLICY},
-            "spec": {"schedulingInterval": "1m", "drClusters": pair},
+            "apiVersion": "ramendr.openshift.io/v1alpha1", "kind": "DRPolicy", "metadata": {"name": policy(interval)},
+            "spec": {"schedulingInterval": interval, "drClusters": pair},
         });
         ensure::<DRPolicy>(hub, policy).await?;
     }

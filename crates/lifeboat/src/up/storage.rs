@@ -123,7 +123,7 @@ async fn mirror(
     node: &str,
     lvm: &Arc<dyn Lvm>,
 ) -> anyhow::Result<BoxFuture<'static, ()>> {
-    offer_mirror(client, &around.name, pair).await?;
+    offer_mirror(client, &around.name, pair, &around.interval).await?;
     let config =
         lifeboat_mirror::Config::new(node, DRIVER, pair.listen, pair.listen, around.home.join("mirror"));
     let parts = lifeboat_mirror::Parts { lvm: lvm.clone() };
@@ -134,7 +134,12 @@ async fn mirror(
 }
 
 /// A class for mirrored volumes, and what leads to the peer; said anew each time, for addresses change.
-async fn offer_mirror(client: &kube::Client, cluster: &str, pair: &MirrorPair) -> anyhow::Result<()> {
+async fn offer_mirror(
+    client: &kube::Client,
+    cluster: &str,
+    pair: &MirrorPair,
+    interval: &str,
+) -> anyhow::Result<()> {
     ensure::<Namespace>(client, json!({"metadata": {"name": NAMESPACE}})).await?;
     let storage = format!("{cluster}-mirrored");
     // Ramen's cluster operator wants the relation on both kinds of class.
@@ -162,7 +167,7 @@ async fn offer_mirror(client: &kube::Client, cluster: &str, pair: &MirrorPair) -
         "spec": {
             "provisioner": DRIVER,
             "parameters": {
-                parameters::SCHEDULING_INTERVAL: "1m",
+                parameters::SCHEDULING_INTERVAL: interval,
                 parameters::REPLICATION_SECRET_NAME: "mirror-key",
                 parameters::REPLICATION_SECRET_NAMESPACE: NAMESPACE,
             },

@@ -7,11 +7,11 @@ use crate::role::status;
 use crate::role::why::RoleWhy;
 use crate::role::world::{Place, World};
 use crate::role::{demote, promote, replicate};
-use crate::words::{Words as _, interval, is_secondary};
+use crate::words::{Words as _, is_secondary};
 use jiff::{SignedDuration, Timestamp};
 use lifeboat_api::annotations::parameters;
-use lifeboat_api::finalizers;
 use lifeboat_api::replication::{ReplicationState, VolumeReplicationStatus};
+use lifeboat_api::{Interval, finalizers};
 use lifeboat_engine::Decision;
 use lifeboat_lvm::Error;
 use serde::Serialize;
@@ -182,7 +182,8 @@ pub(super) fn later(time: Timestamp, by: SignedDuration) -> Timestamp {
 /// How often the class wants copies.
 pub(super) fn every(world: &World) -> Option<SignedDuration> {
     let said = &world.class.as_ref()?.spec.parameters;
-    interval(said.get(parameters::MIRROR_EVERY).or_else(|| said.get(parameters::SCHEDULING_INTERVAL))?)
+    let text = said.get(parameters::MIRROR_EVERY).or_else(|| said.get(parameters::SCHEDULING_INTERVAL))?;
+    Interval::of(text).map(|every| SignedDuration::from_secs(every.seconds()))
 }
 
 fn unsupported(world: &World) -> Option<RoleWhy> {

@@ -6,16 +6,16 @@ use crate::decide::replicated::foreign;
 use crate::decide::{Effect, classify::Way, epoch, receive, received, undo};
 use crate::status;
 use crate::why::Wait;
-use crate::words::{ClaimWords as _, GroupWords as _, OwnedWords as _, Words as _, cron};
+use crate::words::{ClaimWords as _, GroupWords as _, OwnedWords as _, Words as _};
 use crate::world::{Claim, MoverKey, World};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use lifeboat_api::conditions::{volsync as mover, vrg as words};
 use lifeboat_api::volsync::{
     CopyMethod, MoverConfig, ReplicationSource, ReplicationSourceSpec, RsyncTlsSource, SourceVolumeOptions,
     Trigger,
 };
-use lifeboat_api::{annotations, labels};
+use lifeboat_api::{Interval, annotations, labels};
 use lifeboat_engine::conditions::find;
 
 /// How long the last copy of a peer's mover takes two rounds to be believed: the first may have been cut before it was asked for.
@@ -173,6 +173,12 @@ pub fn key(world: &World, plan: &mut Plan) -> Option<Wait> {
 fn progress(world: &World, plan: &mut Plan, claim: &Claim, source: &ReplicationSource) -> (bool, bool) {
     let (group, name) = (&world.group.spec, claim.name());
     if !world.group.in_final_sync() {
+        if let Some(stopped) = stopped(source) {
+            let why = format!("PVC {name} is not copied now: {}", stopped.message);
+            plan.verdict(name)
+                .say(words::TYPE_DATA_PROTECTED, Said::no(words::REASON_PROGRESSING, why.clone()));
+            plan.wait_for(name, Wait::Mover(why));
+        }
         return (false, false);
     }
     if group.run_final_sync {
@@ -196,6 +202,13 @@ fn progress(world: &World, plan: &mut Plan, claim: &Claim, source: &ReplicationS
         plan.wait_for(name, Wait::Mover(format!("a copy of {name} is still running")));
     }
     (prepared, false)
+}
+
+/// What the mover says where a copy failed, and the next one may fail too.
+fn stopped(source: &ReplicationSource) -> Option<&Condition> {
+    let conditions = &source.status.as_ref()?.conditions;
+    find(conditions, mover::TYPE_SYNCHRONIZING)
+        .filter(|one| one.status == "False" && one.reason == mover::REASON_ERROR)
 }
 
 fn is_running(source: &ReplicationSource) -> bool {
@@ -277,8 +290,12 @@ fn trigger(
         return manual(mover::TRIGGER_PREPARE.to_owned());
     }
     let interval = spec.async_.as_ref().map(|mode| mode.scheduling_interval.as_str()).unwrap_or_default();
-    let schedule = cron(interval).unwrap_or_else(|| "*/10 * * * *".to_owned());
-    Ok(Trigger { schedule: Some(schedule), manual: None })
+    let schedule = match Interval::of(interval) {
+        // Without a schedule copies follow one another.
+        Some(interval) => interval.cron(),
+        None => Some("*/10 * * * *".to_owned()),
+    };
+    Ok(Trigger { schedule, manual: None })
 }
 
 /// Where the receiver listens: by a name that all clusters know, or where the hub says.

@@ -4,9 +4,10 @@
 
 use crate::decide::plan::{Plan, Said};
 use crate::why::Wait;
-use crate::words::{GroupWords as _, interval};
+use crate::words::GroupWords as _;
 use crate::world::World;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use lifeboat_api::Interval;
 use lifeboat_api::conditions::vrg as words;
 use lifeboat_engine::Why as _;
 
@@ -15,7 +16,8 @@ use lifeboat_engine::Why as _;
 pub fn judge(world: &World, now: Timestamp, plan: &mut Plan) {
     let group = &world.group;
     let asked = group.spec.async_.as_ref().map(|mode| mode.scheduling_interval.as_str()).unwrap_or_default();
-    let Some(every) = interval(asked) else { return };
+    let Some(every) = Interval::of(asked) else { return };
+    let every = SignedDuration::from_secs(every.seconds());
     if !group.wants_primary() || group.in_final_sync() {
         return;
     }

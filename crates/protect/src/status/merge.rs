@@ -182,10 +182,14 @@ fn copied_protected(claims: &[(&str, &Verdict)], primary: bool) -> Said {
     }
     let never: Vec<&str> =
         claims.iter().filter(|(_, verdict)| verdict.last_sync.is_none()).map(|(name, _)| *name).collect();
-    match never.is_empty() {
-        true => Said::yes(words::REASON_DATA_PROTECTED, "every copied PVC was copied at least once"),
-        false => Said::no(words::REASON_PROGRESSING, named(&never, "PVCs wait for their first copy")),
+    if never.is_empty() {
+        return Said::yes(words::REASON_DATA_PROTECTED, "every copied PVC was copied at least once");
     }
+    let open = named(&never, "PVCs wait for their first copy");
+    let told = claims.iter().filter(|(_, verdict)| verdict.last_sync.is_none());
+    let why = told.filter_map(|(_, verdict)| verdict.said.get(words::TYPE_DATA_PROTECTED)).next();
+    let why = why.map(|said| format!("{open}. {}", said.message));
+    Said::no(words::REASON_PROGRESSING, why.unwrap_or(open))
 }
 
 /// Claims whose copies are late, where there are any: what is at the peer is older than was agreed.

@@ -381,7 +381,7 @@ fn other_volume(world: &World, receiver: &ReplicationDestination, lineage: &Line
     }
     let (space, name) = (receiver.space(), receiver.name());
     Some(Wait::Lineage(format!(
-        "{} sends another volume (lineage {offered}) than the complete copy here descends from (lineage {have}), and nothing was overwritten. If the PVC was replaced there on purpose, set the annotation {}={offered} on the ReplicationDestination {space}/{name}: its images are kept aside then",
+        "{} sends another volume (lineage {offered}) than the complete copy here descends from (lineage {have}), and nothing was overwritten. If the PVC was replaced there by mistake, fail over to this cluster. If its new data is right, run on this cluster `kubectl annotate replicationdestination {name} -n {space} --overwrite {}={offered}`: the old images are kept aside then",
         peer.ip(),
         annotations::ACCEPT_LINEAGE
     )))

@@ -42,7 +42,7 @@ pub enum Effect {
 pub type SourceDecision = Decision<Effect, Wait, ReplicationSourceStatus>;
 
 /// The least time between two copies of a sender without a trigger.
-const ALWAYS: SignedDuration = SignedDuration::from_secs(10);
+const ALWAYS: SignedDuration = SignedDuration::from_secs(5);
 
 /// Every rule about senders.
 pub fn decide(world: &World, now: Timestamp) -> SourceDecision {

@@ -109,10 +109,11 @@ impl Copy {
         if let Error::Refused(Refusal::OtherLineage { have, offered }) = &error {
             let claim = self.source.spec.source_pvc.as_deref().unwrap_or_default();
             let (space, to) = (self.source.space(), destination(&self.source));
+            let name = to.rsplit('/').next().unwrap_or_default();
             return Failure::new(
                 Kind::Lineage,
                 format!(
-                    "the receiver {to} holds a complete copy of another volume (lineage {have}) than PVC {space}/{claim} (lineage {offered}), and nothing of it was overwritten. If the PVC was replaced on purpose, set the annotation {}={offered} on the ReplicationDestination {to} of the receiving cluster: its images are kept aside then",
+                    "the receiver {to} holds a complete copy of another volume (lineage {have}) than PVC {space}/{claim} (lineage {offered}), and nothing of it was overwritten. If the PVC was replaced by mistake, fail over to the cluster that has that copy. If its new data is right, run on that cluster `kubectl annotate replicationdestination {name} -n {space} --overwrite {}={offered}`: the old images are kept aside then",
                     annotations::ACCEPT_LINEAGE
                 ),
             );

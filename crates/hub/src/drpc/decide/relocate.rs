@@ -12,9 +12,9 @@ use crate::drpc::world::{Chosen, GroupWords as _, Site, World};
 use crate::views::Reach;
 use crate::words::Words as _;
 use jiff::{SignedDuration, Timestamp};
-use lifeboat_api::annotations;
 use lifeboat_api::conditions::vrg as words;
 use lifeboat_api::ramen::{DRState, Progression, ProtectedPvc, VolumeReplicationGroup, VrgState};
+use lifeboat_api::{Interval, annotations};
 use lifeboat_engine::Why as _;
 use std::sync::Arc;
 
@@ -70,10 +70,8 @@ fn patience(world: &World, why: &Wait) -> Option<SignedDuration> {
         Wait::ClusterSilent(_) | Wait::GroupNotSeen(_) => Some(SILENT_FOR),
         Wait::PreparingFinalSync(_) | Wait::RunningFinalSync(_) => {
             let text = world.drpc.note(annotations::FINAL_SYNC_WITHIN).unwrap_or_default();
-            let minutes = |unit: char| text.strip_suffix(unit).and_then(|number| number.parse::<i64>().ok());
-            let said = minutes('m').or_else(|| minutes('h').and_then(|hours| hours.checked_mul(60)));
-            let said = said.filter(|minutes| (1..=60 * 24 * 365).contains(minutes));
-            Some(said.map_or(SYNC_FOR, SignedDuration::from_mins))
+            let said = Interval::of(text).map(|within| SignedDuration::from_secs(within.seconds()));
+            Some(said.unwrap_or(SYNC_FOR))
         }
         _ => None,
     }

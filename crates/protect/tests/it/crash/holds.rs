@@ -2,16 +2,15 @@
 //! in `history`. Named by the invariant that it stands for.
 
 use super::{Ground, SPACE, claims, group, ours, volume_of};
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use lifeboat_api::ramen::{DRAction, VolumeReplicationGroup, VolumeReplicationGroupStatus, VrgState};
 use lifeboat_api::replication::{ReplicationState, State, VolumeReplication};
 use lifeboat_api::snapshot::VolumeSnapshot;
 use lifeboat_api::topolvm::LogicalVolume;
 use lifeboat_api::volsync::{ReplicationDestination, ReplicationSource};
-use lifeboat_api::{annotations, finalizers, labels};
-use lifeboat_protect::words::{
-    ClaimWords as _, GroupWords as _, VolumeWords as _, Words as _, interval, storage,
-};
+use lifeboat_api::{Interval, annotations, finalizers, labels};
+use lifeboat_protect::words::{ClaimWords as _, GroupWords as _, VolumeWords as _, Words as _, storage};
 use lifeboat_testbed::{CrashStory, Scene};
 
 /// Puts all of them on a story.
@@ -266,8 +265,9 @@ fn protected_is_in_time(scene: &Scene<'_, Ground>) -> Result<(), String> {
         .spec
         .async_
         .as_ref()
-        .and_then(|mode| interval(&mode.scheduling_interval))
+        .and_then(|mode| Interval::of(&mode.scheduling_interval))
         .ok_or("no interval")?;
+    let every = SignedDuration::from_secs(every.seconds());
     let synced = status.last_group_sync_time.ok_or("protected, and never synced")?;
     let written = status.last_update_time.ok_or("never written")?;
     match written.0.duration_since(synced.0) > every * 2 {

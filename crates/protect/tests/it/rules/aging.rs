@@ -1,4 +1,4 @@
-//! Copies that are late, and what intervals mean.
+//! Copies that are late.
 
 use super::{now, world};
 use jiff::{SignedDuration, Timestamp};
@@ -6,24 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use lifeboat_protect::decide::late::judge;
 use lifeboat_protect::decide::plan::{Plan, Said};
 use lifeboat_protect::status::{data_protected, late, merge};
-use lifeboat_protect::words::interval;
 use serde_json::{Value, json};
-
-#[test]
-fn intervals_are_minutes_hours_and_days() {
-    let check = |text: &str, minutes: Option<i64>| {
-        assert_eq!(interval(text), minutes.map(SignedDuration::from_mins), "{text}");
-    };
-    check("5m", Some(5));
-    check("90M", Some(90));
-    check("2h", Some(120));
-    check("1d", Some(24 * 60));
-    check("0m", None);
-    check("m", None);
-    check("5w", None);
-    check("", None);
-    check("99999999999999d", None);
-}
 
 /// Judges a copy of `one` that was cut so many seconds ago, with an interval of five minutes.
 fn judged(age: i64, shown: bool, change: impl FnOnce(&mut Value)) -> (Plan, Option<Timestamp>) {

@@ -85,6 +85,43 @@ fn a_claim_is_held_at_the_epoch_of_its_primary() {
 }
 
 #[test]
+fn a_copy_that_fails_is_told_with_its_reason() {
+    let told = |status: &str, reason: &str| {
+        let mut plan = sent(
+            |group| group["spec"]["volSync"] = json!({}),
+            |world| {
+                source(world, |source| {
+                    let condition = json!({ "type": "Synchronizing", "status": status, "reason": reason, "message": "another volume",
+                    "lastTransitionTime": GOING });
+                    source["status"] =
+                        json!({ "external": { "executor": "lifeboat" }, "conditions": [condition] });
+                })
+            },
+        );
+        // The sender is made as it should be first.
+        if let Some(Effect::Send { spec, .. }) = plan.effects.first().cloned() {
+            plan = sent(
+                |group| group["spec"]["volSync"] = json!({}),
+                |world| {
+                    source(world, |source| {
+                        let condition = json!({ "type": "Synchronizing", "status": status, "reason": reason, "message": "another volume",
+                        "lastTransitionTime": GOING });
+                        source["status"] =
+                            json!({ "external": { "executor": "lifeboat" }, "conditions": [condition] });
+                        source["spec"] = serde_json::to_value(&spec).unwrap();
+                    })
+                },
+            );
+        }
+        let (_, copied) = lifeboat_protect::status::data_protected(&plan.verdicts, true);
+        (planned(&plan), copied.message.contains("another volume"))
+    };
+    assert_eq!(told("False", "Error"), ("Mover".to_owned(), true));
+    assert_eq!(told("False", "WaitingForSchedule"), (String::new(), false));
+    assert_eq!(told("True", "SyncInProgress"), (String::new(), false));
+}
+
+#[test]
 fn the_last_copy_of_a_mover_that_cannot_make_it_is_refused() {
     let prepare = |group: &mut Value| group["spec"]["prepareForFinalSync"] = json!(true);
     let run = |group: &mut Value| group["spec"]["runFinalSync"] = json!(true);

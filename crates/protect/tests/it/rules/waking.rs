@@ -1,12 +1,12 @@
 //! Which changes of a claim or a pod wake its groups, what is said of pods, and how intervals become schedules.
 
-use super::{claim, seen};
+use super::{claim, group, seen};
 use k8s_openapi::api::core::v1::Pod;
+use lifeboat_api::Interval;
 use lifeboat_engine::Change;
 use lifeboat_engine::conditions::Holds;
 use lifeboat_protect::status::pods_ready;
 use lifeboat_protect::triggers::{self, claim_update};
-use lifeboat_protect::words::cron;
 use lifeboat_protect::world::{Claim, UsingPod};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -102,6 +102,25 @@ fn updates_of_a_claim() {
         },
         true,
     );
+    check(
+        "our labels and finalizer come together with a deletion after a watch was cut off",
+        same,
+        |c| {
+            c["metadata"]["finalizers"] = json!([VR]);
+            c["metadata"]["labels"]["ramendr.openshift.io/owner-name"] = json!("web");
+            c["metadata"]["deletionTimestamp"] = json!("2030-01-01T00:00:00Z");
+        },
+        true,
+    );
+    check(
+        "our labels and finalizer come",
+        same,
+        |c| {
+            c["metadata"]["finalizers"] = json!([VR]);
+            c["metadata"]["labels"]["ramendr.openshift.io/owner-name"] = json!("web");
+        },
+        false,
+    );
     check("anything else", same, |c| c["metadata"]["annotations"]["a"] = json!("b"), true);
 }
 
@@ -109,13 +128,16 @@ fn updates_of_a_claim() {
 #[test]
 fn d28_intervals_become_schedules_that_are_never_slower_than_asked() {
     let check = |interval: &str, schedule: Option<&str>| {
-        assert_eq!(cron(interval).as_deref(), schedule, "{interval}");
+        assert_eq!(Interval::of(interval).and_then(Interval::cron).as_deref(), schedule, "{interval}");
     };
     check("5m", Some("*/5 * * * *"));
     check("25m", Some("*/20 * * * *"));
     check("59m", Some("*/30 * * * *"));
     check("60m", Some("0 */1 * * *"));
     check("90m", Some("0 */1 * * *"));
+    check("90s", Some("*/1 * * * *"));
+    // Copies follow one another.
+    check("59s", None);
     check("1h", Some("0 */1 * * *"));
     check("5h", Some("0 */4 * * *"));
     check("24h", Some("0 0 */1 * *"));
@@ -126,6 +148,43 @@ fn d28_intervals_become_schedules_that_are_never_slower_than_asked() {
     check("m", None);
     check("", None);
     check("5w", None);
+}
+
+#[test]
+fn updates_of_a_group() {
+    let made = |change: fn(&mut Value)| Some(Arc::new(group(change)));
+    let check = |rule: &str, after: fn(&mut Value), wakes: bool| {
+        assert_eq!(triggers::group(&Change { old: made(|_| {}), new: made(after) }), wakes, "{rule}");
+    };
+    check("nothing changes", |_| {}, false);
+    check("its status changes", |group| group["status"]["state"] = json!("Primary"), false);
+    check("our finalizer goes", |group| group["metadata"]["finalizers"] = json!([]), false);
+    check("its generation changes", |group| group["metadata"]["generation"] = json!(4), true);
+    check("an annotation changes", |group| group["metadata"]["annotations"]["a"] = json!("b"), true);
+    check("a label changes", |group| group["metadata"]["labels"] = json!({"a": "b"}), true);
+    check(
+        "it is being deleted",
+        |group| group["metadata"]["deletionTimestamp"] = json!("2030-01-01T00:00:00Z"),
+        true,
+    );
+    check("it is another one", |group| group["metadata"]["uid"] = json!("v"), true);
+    assert!(triggers::group(&Change { old: None, new: made(|_| {}) }), "it comes");
+    assert!(triggers::group(&Change { old: made(|_| {}), new: None }), "it goes");
+}
+
+#[test]
+fn a_claim_that_a_mover_made_is_selected_only_where_no_mover_is_used() {
+    use lifeboat_protect::words::GroupWords as _;
+    let temporary = claim(|claim| {
+        claim["metadata"]["labels"]["app.kubernetes.io/created-by"] = json!("volsync");
+    });
+    let check = |change: fn(&mut Value), expected: (bool, bool)| {
+        let group = group(change);
+        assert_eq!((group.selects(&claim(|_| {})), group.selects(&temporary)), expected);
+    };
+    check(|_| {}, (true, false));
+    check(|group| group["spec"]["volSync"] = json!({ "disabled": true }), (true, true));
+    check(|group| group["spec"]["pvcSelector"] = json!({ "matchLabels": { "app": "shop" } }), (false, false));
 }
 
 #[test]
