@@ -2,6 +2,7 @@
 //! lacks are not watched.
 
 use crate::books::{Clerk, Desk};
+use crate::effects::Usages;
 use crate::keys::{KeyWatch, Keys};
 use crate::ledger::Ledger;
 use crate::listing::Listings;
@@ -124,6 +125,7 @@ pub fn protector(
         desk,
         mishaps: Mishaps::default(),
         keys,
+        usages: Usages::default(),
         client,
         clock,
         recorder: engine.recorder(),

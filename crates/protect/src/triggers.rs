@@ -32,7 +32,8 @@ pub fn claim(change: &Change<PersistentVolumeClaim>) -> bool {
 /// finalizer is still news.
 pub fn claim_update(old: &PersistentVolumeClaim, new: &PersistentVolumeClaim) -> bool {
     if old.metadata.labels != new.metadata.labels || old.spec != new.spec {
-        return !only_our_labels(old, new) || old.spec != new.spec;
+        // Our labels come with our finalizer, and after a watch was cut off others' changes may have come with them.
+        return !only_our_labels(old, new) || old.spec != new.spec || without_ours(old) != without_ours(new);
     }
     if !old.is_bound() && new.is_bound() {
         return true;

@@ -1,6 +1,7 @@
 //! Looks: puts the world of a group together from the caches, through indexes.
 
 use crate::books::Desk;
+use crate::effects::Usages;
 use crate::keys::Keys;
 use crate::mishaps::Mishaps;
 use crate::pods::UsingPod;
@@ -96,6 +97,7 @@ pub struct Groups {
     pub(crate) desk: Desk,
     pub(crate) mishaps: Mishaps,
     pub(crate) keys: Keys,
+    pub(crate) usages: Usages,
     pub(crate) client: kube::Client,
     pub(crate) clock: Clock,
     pub(crate) recorder: Recorder,

@@ -2,7 +2,7 @@
 //! place and their user has deleted them.
 
 use crate::decide::plan::{Path, Plan, Said};
-use crate::decide::replicated::{Word, foreign, word};
+use crate::decide::replicated::{TAKEN_OVER, Word, foreign, take_over, word};
 use crate::decide::{Effect, classify, undo};
 use crate::status;
 use crate::why::Wait;
@@ -97,6 +97,9 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim) {
         status::claim_progressing(plan, name, "the claim is being let go");
         return let_go(world, now, plan, claim, Path::Replicated);
     };
+    if take_over(world, now, plan, name) {
+        return status::claim_progressing(plan, name, TAKEN_OVER);
+    }
     if let Some(why) = foreign(world, &**replication, "VolumeReplication", name) {
         status::claim_refused(plan, name, &why);
         return plan.wait_for(name, why);

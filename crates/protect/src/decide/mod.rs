@@ -14,6 +14,7 @@ pub mod records;
 pub mod remove;
 pub mod replicated;
 pub mod restore;
+pub mod returning;
 pub mod undo;
 pub mod unsupported;
 
@@ -55,7 +56,7 @@ pub enum Effect {
     Keep {
         /// The stores.
         stores: Vec<String>,
-        /// Whether it is read back before it counts.
+        /// Whether everything there is read back before it counts, and not only what is written now.
         verify: bool,
     },
     /// Removes the records of the group from a store.
@@ -137,6 +138,11 @@ pub enum Effect {
         role: ReplicationState,
         /// Whether a split is resolved by throwing away what is here.
         auto_resync: bool,
+    },
+    /// Puts our labels on a VolumeReplication that an older controller made for this group, and takes off its owner reference.
+    TakeOver {
+        /// The claim.
+        claim: String,
     },
     /// Deletes the VolumeReplication of a claim.
     EndReplication {
@@ -239,6 +245,11 @@ pub enum Effect {
         /// The annotations.
         notes: BTreeMap<String, String>,
     },
+    /// Takes the note of a relocation off a claim and its volume.
+    Stays {
+        /// The claim.
+        claim: String,
+    },
     /// Deletes a claim that we made from an image at an earlier epoch, and that nobody uses. Its volume is one that is kept.
     Discard {
         /// The claim.
@@ -307,6 +318,8 @@ fn primary(world: &World, now: Timestamp, plan: &mut Plan) -> Option<restore::Ou
     let mut sorted = Sorted::of(world, plan);
     // Taken once: it reads every claim of the group.
     let wanted = substance(&records::record(world));
+    returning::note(world, now, plan, &sorted);
+    returning::come_back(world, now, plan);
     undo::leavers(world, now, plan, &mut sorted, &wanted);
     records::keep(world, now, plan, &sorted, &wanted);
     replicated::primary(world, now, plan, &sorted.replicated, &wanted);
@@ -336,7 +349,7 @@ impl<'a> Sorted<'a> {
     fn of(world: &'a World, plan: &mut Plan) -> Self {
         let mut sorted = Self::default();
         for claim in &world.claims {
-            if undo::is_leaving(world, claim) {
+            if undo::is_leaving(world, claim) || returning::is_returning(world, claim) {
                 continue;
             }
             if let Some(why) = undo::conflict(world, claim) {

@@ -3,7 +3,7 @@
 
 use crate::decide::plan::Plan;
 use crate::decide::records::is_abandoned;
-use crate::decide::replicated::{Word, word};
+use crate::decide::replicated::{Word, take_over, word};
 use crate::decide::{Effect, GroupDecision, demote, epoch, undo, waiting};
 use crate::ledger::{LedgerError, Tried};
 use crate::status::Telling;
@@ -11,6 +11,7 @@ use crate::why::Wait;
 use crate::words::{GroupWords as _, OwnedWords as _, Words as _};
 use crate::world::{Claim, World};
 use jiff::Timestamp;
+use lifeboat_api::ramen::VrgState;
 use lifeboat_api::replication::ReplicationState;
 use lifeboat_api::{annotations, finalizers, labels};
 use lifeboat_engine::Decision;
@@ -45,6 +46,9 @@ pub fn remove(world: &World, now: Timestamp) -> GroupDecision {
 /// A claim is let go in the role that the group has: a primary's volume must be primary before its replication ends, a secondary's demoted.
 fn let_go(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim) {
     let name = claim.name();
+    if take_over(world, now, plan, name) {
+        return;
+    }
     let secondary = world.group.wants_secondary();
     let replication =
         world.replications.get(name).filter(|one| one.is_owned_by(&world.key()) && !one.is_going());
@@ -111,10 +115,19 @@ fn leftovers(world: &World, now: Timestamp, plan: &mut Plan) {
     }
 }
 
+/// The epoch at which the group's records may be removed. What a Ramen recorded that was primary here, and knows no epochs, is below all of them.
+fn erases_at(world: &World) -> Option<i64> {
+    let ramens = || {
+        let status = world.group.status.as_ref()?;
+        (status.state == Some(VrgState::Primary) && status.epoch.is_none()).then_some(0)
+    };
+    epoch::primary_epoch(world).or_else(ramens)
+}
+
 /// Records go only where the group is deleted as primary, at an epoch that nobody has passed.
 fn records(world: &World, now: Timestamp, plan: &mut Plan) {
-    let Some(ours) = epoch::primary_epoch(world) else { return };
-    if !world.group.wants_primary() || epoch::superseded(world).is_some() {
+    let Some(ours) = erases_at(world) else { return };
+    if !world.group.wants_primary() || epoch::highest(world) > ours {
         return;
     }
     for name in world.store_names().into_iter().filter(|name| !is_abandoned(world, name)) {

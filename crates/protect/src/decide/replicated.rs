@@ -9,10 +9,14 @@ use crate::words::{ClaimWords as _, OwnedWords as _, Words as _};
 use crate::world::{Claim, World};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use lifeboat_api::annotations;
 use lifeboat_api::conditions::{replication as driver, vrg as words};
+use lifeboat_api::ramen::VolumeReplicationGroup;
 use lifeboat_api::replication::{ReplicationState, State, VolumeReplication};
+use lifeboat_api::{annotations, labels};
 use lifeboat_engine::conditions::find;
+
+/// The kind that older controllers made the owner of a VolumeReplication.
+pub const GROUP_KIND: &str = "VolumeReplicationGroup";
 
 /// What a VolumeReplication says about a wish.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,6 +139,9 @@ fn replicate(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, clas
         }
         return plan.act_for(world, now, name, wish);
     };
+    if take_over(world, now, plan, name) {
+        return status::claim_progressing(plan, name, TAKEN_OVER);
+    }
     if let Some(why) = foreign(world, &**replication, "VolumeReplication", name) {
         status::claim_refused(plan, name, &why);
         return plan.wait_for(name, why);
@@ -235,6 +242,29 @@ fn handle(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, handle:
         };
         plan.act_for(world, now, claim.name(), effect);
     }
+}
+
+/// What is said of a claim whose replication an older controller made for this very group.
+pub(super) const TAKEN_OVER: &str = "the replication that an older controller made is being taken over";
+
+/// Takes over a VolumeReplication that an older controller made for this very group; `true` while there is one.
+pub(super) fn take_over(world: &World, now: Timestamp, plan: &mut Plan, name: &str) -> bool {
+    let left = world.replications.get(name).is_some_and(|one| is_left_to(&world.group, &**one));
+    if left {
+        plan.act_for(world, now, name, Effect::TakeOver { claim: name.to_owned() });
+    }
+    left
+}
+
+/// Whether an object without our labels is this group's all the same: older controllers made the group its owner, or named it in one label only.
+pub fn is_left_to(group: &VolumeReplicationGroup, object: &impl kube::Resource) -> bool {
+    let mut owners = object.meta().owner_references.iter().flatten();
+    let owner = owners.find(|owner| owner.kind == GROUP_KIND);
+    object.owner().is_none()
+        && match owner {
+            Some(owner) => owner.uid == group.uid(),
+            None => object.label(labels::VRG_OWNER) == Some(group.name()),
+        }
 }
 
 /// Why an object of the name that we need is not ours to change.

@@ -2,7 +2,7 @@
 //! changed it, then annotations, labels and the finalizer, in one write.
 
 use crate::decide::plan::{Path, Plan};
-use crate::decide::{Effect, Sorted, epoch, records, restore};
+use crate::decide::{Effect, Sorted, epoch, records, restore, returning};
 use crate::why::Wait;
 use crate::words::{GroupWords as _, OwnedWords as _, VolumeWords as _, Words as _};
 use crate::world::{Claim, World};
@@ -32,7 +32,9 @@ pub fn is_leaving(world: &World, claim: &Claim) -> bool {
     // One that is deleted and still mounted is still written to. And whose role was taken demotes its claims, it does not end them.
     let used = claim.claim.is_going() && !claim.users.is_empty();
     let superseded = epoch::superseded(world).is_some();
-    let kept = group.in_final_sync() || world.config.keep_deselected || swept || used || superseded;
+    let returning = returning::is_returning(world, claim);
+    let kept =
+        group.in_final_sync() || world.config.keep_deselected || swept || used || superseded || returning;
     out && ours && claim.rivals.is_empty() && !kept
 }
 

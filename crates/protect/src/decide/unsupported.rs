@@ -80,6 +80,13 @@ pub fn shortfalls(world: &World, plan: &mut Plan) {
     }
 }
 
+/// Whose hooks are not run.
+pub fn hooks(world: &World) -> Option<String> {
+    let wanted = world.group.spec.kube_object_protection.as_ref()?;
+    let recipe = wanted.recipe_ref.as_ref()?.name.as_deref()?;
+    Some(format!("hooks of the recipe {recipe} are not run"))
+}
+
 /// What is asked for about Kubernetes objects, none of which is served yet.
 pub fn kube_objects(world: &World) -> Option<String> {
     let wanted = world.group.spec.kube_object_protection.as_ref()?;

@@ -242,6 +242,18 @@ impl Groups {
         self.patch_claim(&claim, |metadata| metadata["annotations"] = json!(notes)).await.map(drop)
     }
 
+    /// The volume first: while the claim has the note, its deletion gives no data up.
+    pub(super) async fn stays(&self, group: &ObjectKey, name: &str) -> Result<(), EffectError> {
+        let claim = self.claim(group, name)?;
+        let notes = json!({ annotations::TAKEN_OFF: null });
+        if let Some(volume) = claim.volume_name() {
+            let volume = self.volume(volume)?;
+            still_bound(&volume, &claim)?;
+            self.patch_volume(&volume, json!({ "annotations": notes })).await?;
+        }
+        self.patch_claim(&claim, |metadata| metadata["annotations"] = notes).await.map(drop)
+    }
+
     /// Deletes a claim that was made from an image, where nobody uses it and its volume is kept.
     pub(super) async fn discard(&self, group: &ObjectKey, name: &str) -> Result<(), EffectError> {
         self.still_unused(group, name).await?;
@@ -293,6 +305,7 @@ impl Groups {
                     annotations::VR_ARCHIVED: null,
                     annotations::RESTORE: null,
                     annotations::HELD_AT_EPOCH: null,
+                    annotations::OCM_DO_NOT_DELETE: null,
                 });
                 if held {
                     notes[annotations::USE_COPY_TRIGGER] = Value::Null;

@@ -4,8 +4,10 @@
 mod claims;
 mod movers;
 mod stores;
+mod usage;
 
 pub(crate) use stores::store;
+pub(crate) use usage::Usages;
 
 use crate::decide::{Effect, GroupDecision, decide};
 use crate::status::reference;
@@ -109,6 +111,7 @@ impl Groups {
             Effect::Replicate { claim, class, role, auto_resync } => {
                 self.replicate(key, &claim, class, role, auto_resync).await
             }
+            Effect::TakeOver { claim } => self.take_over(key, &claim).await,
             Effect::EndReplication { claim } => self.end_replication(key, &claim).await,
             Effect::Send { claim, spec, last } => self.send(key, &claim, *spec, last).await,
             Effect::StopSending { claim } => self.stop_sending(key, &claim).await,
@@ -120,6 +123,7 @@ impl Groups {
             Effect::KeepImage { claim, image } => self.keep_image(key, &claim, &image).await,
             Effect::DropImage { image, .. } => self.drop_image(key, &image).await,
             Effect::Note { claim, notes } => self.note_claim(key, &claim, &notes).await,
+            Effect::Stays { claim } => self.stays(key, &claim).await,
             Effect::Discard { claim } => self.discard(key, &claim).await,
             Effect::SetAside { image, .. } => self.set_aside(key, &image).await,
         }
@@ -135,6 +139,7 @@ fn subject_of(effect: &Effect) -> Option<String> {
         | Effect::Archive { claim, .. }
         | Effect::NoteHandle { claim, .. }
         | Effect::Replicate { claim, .. }
+        | Effect::TakeOver { claim }
         | Effect::EndReplication { claim }
         | Effect::Unretain { claim, .. }
         | Effect::Unprotect { claim }
@@ -150,6 +155,7 @@ fn subject_of(effect: &Effect) -> Option<String> {
         | Effect::KeepImage { claim, .. }
         | Effect::DropImage { claim, .. }
         | Effect::Note { claim, .. }
+        | Effect::Stays { claim }
         | Effect::Discard { claim }
         | Effect::SetAside { claim, .. }
         | Effect::MakeVolume { claim, .. } => Some(claim.clone()),
@@ -167,6 +173,7 @@ impl Controller for Groups {
     type Status = VolumeReplicationGroupStatus;
 
     fn observe(&self, key: &ObjectKey, trouble: Option<&Trouble>) -> Option<World> {
+        self.usages.forget(key);
         self.world(key, trouble)
     }
 
@@ -221,5 +228,6 @@ impl Controller for Groups {
         self.desk.books().forget(key);
         self.mishaps.forget(key);
         self.keys.forget(key);
+        self.usages.forget(key);
     }
 }

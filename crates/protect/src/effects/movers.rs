@@ -1,20 +1,19 @@
 //! VolumeReplications, senders, receivers and images: made with our labels, changed and deleted only where they carry them.
 
 use super::stale;
-use crate::triggers::uses;
-use crate::view::{Groups, claims_of, is_mover};
-use crate::words::{ClaimWords as _, OwnedWords as _, Words as _, made_labels, mover_labels};
-use k8s_openapi::api::core::v1::{Pod, TypedLocalObjectReference};
-use k8s_openapi::api::storage::v1::VolumeAttachment;
+use crate::decide::replicated::{GROUP_KIND, is_left_to};
+use crate::view::Groups;
+use crate::words::{OwnedWords as _, Words as _, made_labels, mover_labels};
+use k8s_openapi::api::core::v1::TypedLocalObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::{Api, ListParams, ObjectMeta, Patch};
+use kube::api::{ObjectMeta, Patch};
 use lifeboat_api::multicluster::ServiceExport;
 use lifeboat_api::replication::{ReplicationState, VolumeReplication, VolumeReplicationSpec};
 use lifeboat_api::volsync::{
     ReplicationDestination, ReplicationDestinationSpec, ReplicationSource, ReplicationSourceSpec,
 };
 use lifeboat_api::{annotations, labels};
-use lifeboat_engine::{Class, EffectError, ObjectKey, Objects, difference};
+use lifeboat_engine::{EffectError, ObjectKey, Objects, difference};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -80,41 +79,6 @@ where
 }
 
 impl Groups {
-    /// Looks at the server itself whether anybody uses a claim; what cannot be read counts as use.
-    pub(super) async fn still_unused(&self, group: &ObjectKey, name: &str) -> Result<(), EffectError> {
-        let tried = || format!("making sure that nobody uses the claim {name}");
-        let key = ObjectKey::new(group.namespace.clone(), name);
-        let failed = |error| EffectError::api(tried(), error);
-        let claim =
-            self.watched.claims.read(&key).await?.ok_or_else(|| stale(format!("the claim {key} is gone")))?;
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &group.namespace);
-        let pods = pods.list(&ListParams::default()).await.map_err(failed)?;
-        let using = pods
-            .items
-            .into_iter()
-            .map(Arc::new)
-            .filter(|pod| claims_of(pod).contains(&key) && uses(pod, &claim));
-        let (movers, users): (Vec<_>, Vec<_>) = using.partition(|pod| is_mover(pod));
-        if let Some(pod) = users.first() {
-            let why = format!("{}: pod {} does", tried(), pod.name());
-            return Err(EffectError::new(Class::Transient, why));
-        }
-        let attachments: Api<VolumeAttachment> = Api::all(self.client.clone());
-        let attachments = attachments.list(&ListParams::default()).await.map_err(failed)?;
-        let volume = claim.volume_name();
-        let attached = attachments
-            .items
-            .iter()
-            .find(|one| volume.is_some() && one.spec.source.persistent_volume_name.as_deref() == volume);
-        match attached {
-            Some(one) if movers.is_empty() => {
-                let why = format!("{}: its volume is attached to node {}", tried(), one.spec.node_name);
-                Err(EffectError::new(Class::Transient, why))
-            }
-            _ => Ok(()),
-        }
-    }
-
     pub(super) async fn replicate(
         &self,
         group: &ObjectKey,
@@ -151,6 +115,24 @@ impl Groups {
         spec.replication_state = role;
         spec.auto_resync = auto_resync;
         change(objects, &*found, &found.spec, &spec, None).await
+    }
+
+    /// The owner reference goes with it: garbage collection would end the replication of a group that is deleted without an order to.
+    pub(super) async fn take_over(&self, group: &ObjectKey, name: &str) -> Result<(), EffectError> {
+        let (objects, key) = (&self.watched.replications, ObjectKey::new(group.namespace.clone(), name));
+        let owner = self.group(group)?;
+        let Some(found) = objects.read(&key).await?.filter(|found| !found.is_owned_by(group)) else {
+            return Ok(());
+        };
+        if !is_left_to(&owner, &*found) {
+            return Err(stale(format!("the VolumeReplication {key} is not this group's")));
+        }
+        let owners = found.metadata.owner_references.iter().flatten();
+        let kept: Vec<_> = owners.filter(|owner| owner.kind != GROUP_KIND).collect();
+        let mut metadata = found.guard();
+        metadata["labels"] = json!(made_labels(group));
+        metadata["ownerReferences"] = json!(kept);
+        objects.patch(&key, &Patch::Merge(json!({ "metadata": metadata }))).await.map(drop)
     }
 
     pub(super) async fn end_replication(&self, group: &ObjectKey, name: &str) -> Result<(), EffectError> {

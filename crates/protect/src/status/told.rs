@@ -177,6 +177,7 @@ impl Telling<'_> {
             words::TYPE_AUTO_CLEANUP,
             &Said::yes(words::REASON_UNUSED, "there are no virtual machines to clean up"),
         );
+        self.hooks();
         let conflicts: Vec<String> =
             plan.waits.iter().filter(|(why, _)| is_conflict(why)).map(|(why, _)| why.to_string()).collect();
         let said = match conflicts.is_empty() {
@@ -267,6 +268,15 @@ impl Telling<'_> {
             true => Said::no(words::REASON_UPLOADING, "the group is being recorded"),
             false => Said::yes(words::REASON_UPLOADED, "the group is recorded in every store"),
         }
+    }
+
+    /// A group without a recipe has no hooks, and those of a recipe are not run.
+    fn hooks(&mut self) {
+        let said = match unsupported::hooks(self.world) {
+            Some(why) => Said::unknown(words::REASON_ERROR, why),
+            None => Said::yes(words::REASON_UNUSED, "no recipe is named, so there are no hooks"),
+        };
+        self.say(words::TYPE_HOOKS_READY, &said);
     }
 
     pub(super) fn counters(&mut self, plan: &Plan) {

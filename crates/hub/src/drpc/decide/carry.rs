@@ -87,7 +87,14 @@ fn restore_order(world: &World) -> Option<&str> {
 /// Whether the application makes its PVCs itself, so that it is placed before there is anything to restore. After an accident the PVCs are restored first:
 /// those that it would make are empty, and in the way.
 fn is_first(world: &World, known: &Commission) -> bool {
-    known.act == Act::Deploy && restore_order(world).is_none()
+    known.act == Act::Deploy && restore_order(world).is_none() && !was_taken_off(world, known)
+}
+
+/// Whether the application was placed on its holder before and is placed nowhere now: a relocation that does not happen took it off. Its PVCs come back
+/// with their volumes first.
+fn was_taken_off(world: &World, known: &Commission) -> bool {
+    let placed = world.drpc.note(annotations::LAST_APP_DEPLOYMENT_CLUSTER) == Some(known.holder.as_str());
+    placed && world.chosen().is_empty()
 }
 
 /// Whether the group has the order to use volumes again that an accident left, and has done so: the next accident is asked about anew.

@@ -10,7 +10,7 @@ use lifeboat_protect::decide::classify::classify;
 use lifeboat_protect::decide::plan::Plan;
 use lifeboat_protect::decide::records::{CHECK_AGAIN, Standing, keep, record, standings};
 use lifeboat_protect::decide::undo::{is_leaving, leavers};
-use lifeboat_protect::decide::{Sorted, decide};
+use lifeboat_protect::decide::{Effect, Sorted, decide};
 use lifeboat_protect::ledger::{LedgerError, Tried, substance};
 use lifeboat_protect::settings::{Config, LastGood};
 use lifeboat_protect::world::{Claim, World};
@@ -179,7 +179,7 @@ fn records_are_looked_at_again() {
     let wanted = substance(&record(&world));
     let has = StoreState {
         kept: Some((wanted.clone(), String::new())),
-        checked: Some(now()),
+        checked: Some((now(), 3)),
         ..StoreState::default()
     };
     world.stores.insert("east".into(), has.clone());
@@ -196,6 +196,38 @@ fn records_are_looked_at_again() {
     check(LedgerError::Gone("lost".into()), Standing::Failed("lost".into()));
     // A store that does not answer for a while has what it had.
     check(LedgerError::Failed("down".into()), Standing::Has);
+    // And is asked again when it is its turn, and not before, though it is long since it was looked at.
+    let down = LedgerError::Failed("down".into());
+    let retry_at = now() + CHECK_AGAIN + SignedDuration::from_secs(30);
+    let down = StoreState { failed: Some(Tried { retry_at, ..tried(down) }), ..has };
+    world.stores.insert("east".into(), down);
+    assert_eq!(kept(&world, now() + CHECK_AGAIN), "");
+    assert_eq!(kept(&world, retry_at), "Keep");
+}
+
+#[test]
+fn everything_is_read_back_only_where_there_is_a_reason() {
+    let check = |rule: &str, after: SignedDuration, state: StoreState, expected: bool| {
+        let mut world = world(|group| group["status"] = json!({ "epoch": 3, "primaryEpoch": 3 }));
+        world.stores.insert("east".into(), state);
+        let mut plan = Plan::default();
+        keep(&world, now() + after, &mut plan, &Sorted::default(), &substance(&record(&world)));
+        let [Effect::Keep { stores, verify }] = plan.effects.as_slice() else { panic!("{rule}: {plan:?}") };
+        assert_eq!((stores.as_slice(), *verify), (["east".to_owned()].as_slice(), expected), "{rule}");
+    };
+    let soon = SignedDuration::from_secs(1);
+    let has = StoreState {
+        kept: Some(("what was recorded before".into(), String::new())),
+        checked: Some((now(), 3)),
+        ..StoreState::default()
+    };
+    check("one record changes: what is written is read back", soon, has.clone(), false);
+    check("this process has not looked yet", soon, StoreState::default(), true);
+    check("it was looked at long ago", CHECK_AGAIN, has.clone(), true);
+    let earlier = StoreState { checked: Some((now(), 2)), ..has.clone() };
+    check("another may have written in between", soon, earlier, true);
+    let failed = Tried { retry_at: now(), ..tried(LedgerError::Failed("cut off".into())) };
+    check("the last try ended half-way", soon, StoreState { failed: Some(failed), ..has }, true);
 }
 
 fn by_storage(world: &mut World) {

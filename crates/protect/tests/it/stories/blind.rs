@@ -1,6 +1,7 @@
 //! Whoever cannot rule out that a claim is used does not demote it (D4): a watch that tells nothing of a pod is made up for by asking the
 //! server, and an answer that does not come counts as use.
 
+use super::surroundings::attach;
 use crate::scene::Scene;
 use lifeboat_apiserver::fault::{Asked, EventFault, Faults, RequestFault};
 use lifeboat_apiserver::path::{ResourcePath, Verb};
@@ -10,16 +11,24 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Pods are never told of; whether they are listed is up to the test.
-#[derive(Default)]
+/// Objects of one kind are never told of; whether they are listed is up to the test.
 struct Blind {
+    kind: &'static str,
     refuses: AtomicBool,
     asked: AtomicUsize,
 }
 
+impl Blind {
+    fn to(kind: &'static str) -> Arc<Self> {
+        Arc::new(Self { kind, refuses: AtomicBool::default(), asked: AtomicUsize::default() })
+    }
+}
+
 impl Faults for Blind {
     fn on_request(&self, asked: Asked<'_>) -> RequestFault {
-        if asked.path.resource != "pods" || asked.path.namespace.is_empty() || asked.verb != Verb::List {
+        // A watch lists the pods of all namespaces.
+        let watches = self.kind == "pods" && asked.path.namespace.is_empty();
+        if asked.path.resource != self.kind || watches || asked.verb != Verb::List {
             return RequestFault::None;
         }
         self.asked.fetch_add(1, Ordering::SeqCst);
@@ -27,7 +36,7 @@ impl Faults for Blind {
     }
 
     fn on_event(&self, path: &ResourcePath, _: &Event) -> EventFault {
-        if path.resource == "pods" { EventFault::Lose } else { EventFault::None }
+        if path.resource == self.kind { EventFault::Lose } else { EventFault::None }
     }
 }
 
@@ -38,7 +47,7 @@ async fn still_primary(scene: &Scene, blind: &Blind, why: &str) {
         let times = blind.asked.load(Ordering::SeqCst) - before;
         if times >= 2 { Ok(()) } else { Err(NotYet(format!("the protector has asked {times} times"))) }
     };
-    scene.cluster.eventually("the protector to look at pods", asked).await;
+    scene.cluster.eventually("the protector to look at the server", asked).await;
     let replication = scene.replications.get("one").await.unwrap();
     assert_eq!(replication.spec.replication_state.as_str(), "primary", "{why}");
 }
@@ -46,7 +55,7 @@ async fn still_primary(scene: &Scene, blind: &Blind, why: &str) {
 #[tokio::test]
 async fn a_claim_is_not_demoted_while_nobody_can_say_that_it_is_unused() {
     let cluster = Cluster::embedded();
-    let blind = Arc::new(Blind::default());
+    let blind = Blind::to("pods");
     let scene = Scene::seeing(&cluster, "blind", blind.clone()).await;
     scene.claim("one").await;
     scene.group("web", "primary", |_| {}).await;
@@ -58,6 +67,25 @@ async fn a_claim_is_not_demoted_while_nobody_can_say_that_it_is_unused() {
     blind.refuses.store(true, Ordering::SeqCst);
     scene.unpod("app").await;
     still_primary(&scene, &blind, "D4: whether a pod uses it cannot be read").await;
+    blind.refuses.store(false, Ordering::SeqCst);
+    scene.state("web", "Secondary").await;
+}
+
+#[tokio::test]
+async fn a_claim_is_not_demoted_while_a_node_may_have_its_volume() {
+    let cluster = Cluster::embedded();
+    let blind = Blind::to("volumeattachments");
+    let scene = Scene::seeing(&cluster, "blind", blind.clone()).await;
+    scene.claim("one").await;
+    scene.group("web", "primary", |_| {}).await;
+    scene.state("web", "Primary").await;
+    let attachments = attach(&scene, "one").await;
+    let secondary = json!({"spec": {"replicationState": "secondary", "action": "Failover"}});
+    scene.merge(&scene.groups, "web", secondary).await;
+    still_primary(&scene, &blind, "the watch has not told of the attachment, the server knows it").await;
+    blind.refuses.store(true, Ordering::SeqCst);
+    scene.delete(&attachments, &format!("{}-one", scene.mark)).await;
+    still_primary(&scene, &blind, "whether a node has it cannot be read").await;
     blind.refuses.store(false, Ordering::SeqCst);
     scene.state("web", "Secondary").await;
 }

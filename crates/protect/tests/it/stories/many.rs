@@ -1,10 +1,15 @@
-//! One group with many claims: all are protected, and then nothing is written.
+//! One group with many claims: all are protected, and then nothing is written; and what is done to all costs no more lists than what is done to one.
 
 use crate::ledger::Shelves;
 use crate::scene::{Scene, furnish, run_protector};
 use kube::api::PostParams;
+use lifeboat_apiserver::fault::{Asked, Faults, RequestFault};
+use lifeboat_apiserver::path::Verb;
 use lifeboat_protect::ledger::Ledger;
 use lifeboat_testbed::{Cluster, Task};
+use parking_lot::Mutex;
+use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,4 +47,54 @@ async fn a_group_of_many_claims_comes_to_rest() {
     let before = revision();
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(revision(), before, "nothing is written at rest");
+}
+
+/// Counts what the protector lists.
+#[derive(Default)]
+struct Lists(Mutex<BTreeMap<String, usize>>);
+
+impl Faults for Lists {
+    fn on_request(&self, asked: Asked<'_>) -> RequestFault {
+        if asked.verb == Verb::List {
+            *self.0.lock().entry(asked.path.resource.clone()).or_default() += 1;
+        }
+        RequestFault::None
+    }
+}
+
+/// What is listed while so many claims are demoted.
+async fn listed(claims: usize) -> BTreeMap<String, usize> {
+    let cluster = Cluster::embedded();
+    let lists = Arc::new(Lists::default());
+    let scene = Scene::seeing(&cluster, "demoted", lists.clone()).await;
+    for number in 0..claims {
+        scene.claim(&format!("c{number}")).await;
+    }
+    scene.group("web", "primary", |_| {}).await;
+    let all = |group: &lifeboat_api::ramen::VolumeReplicationGroup| {
+        group.status.as_ref().is_some_and(|status| status.protected_pvcs.len() == claims)
+    };
+    scene.group_is("web", all).await;
+    scene.says("web", "ClusterDataProtected", "True", "Uploaded").await;
+    scene.state("web", "Primary").await;
+    lists.0.lock().clear();
+    let secondary = json!({"spec": {"replicationState": "secondary", "action": "Failover"}});
+    scene.merge(&scene.groups, "web", secondary).await;
+    scene.state("web", "Secondary").await;
+    for number in 0..claims {
+        let replication = scene.replications.get(&format!("c{number}")).await.unwrap();
+        assert_eq!(replication.spec.replication_state.as_str(), "secondary");
+    }
+    lists.0.lock().clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_uses_claims_is_asked_once_for_all_that_are_demoted() {
+    for claims in [3, 40] {
+        let listed = listed(claims).await;
+        for kind in ["pods", "volumeattachments", "persistentvolumeclaims"] {
+            let times = listed.get(kind).copied().unwrap_or(0);
+            assert!((1..=2).contains(&times), "{claims} claims: {listed:?}");
+        }
+    }
 }

@@ -96,6 +96,18 @@ fn what_was_called_off_is_not_tried_again() {
     check(&off(1), "PutGroup east primary");
     let back = off(1).has("east", "primary", |_| {});
     check(&back, "Place [east]");
+    // The PVCs went with the application, and come back first: it would make empty ones.
+    let noted = annotated(back.clone(), annotations::LAST_APP_DEPLOYMENT_CLUSTER, "east");
+    check(&noted, "Place [east]");
+    let moving = noted.given(1, "east", Act::Deploy, "Relocating");
+    let returning = moving.shows("east", |group| {
+        for one in &mut group.status.as_mut().unwrap().conditions {
+            if one.type_ == "DataReady" {
+                one.status = "False".to_owned();
+            }
+        }
+    });
+    check(&returning, "wait NotReady | Deploying/WaitForReadiness");
     let home = back.placed(&[Chosen::home("east")]);
     check(&home, "wait CalledOff | Deployed/Completed");
     let message = decide(&home, now()).status.unwrap().blockers[0].message.clone();
