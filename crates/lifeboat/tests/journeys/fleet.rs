@@ -17,6 +17,10 @@ use std::time::{Duration, Instant};
 pub const SPACE: &str = "shop";
 /// Name of the application.
 pub const NAME: &str = "web";
+/// How often the application is copied: as often as it can be, because a journey waits for a copy after each step.
+const INTERVAL: &str = "5s";
+/// Name of the policy with that interval.
+const POLICY: &str = "every-5s";
 /// How long anything may take before a journey counts as stuck.
 pub const PATIENCE: Duration = Duration::from_secs(100);
 
@@ -84,6 +88,7 @@ impl Fleet {
             .arg("up")
             .arg("--data")
             .arg(folder.path())
+            .args(["--interval", INTERVAL])
             .stdout(Stdio::piped())
             .stderr(errors)
             .spawn()
@@ -203,8 +208,7 @@ impl Fleet {
 
     /// Protects the application at east.
     pub async fn protect(&self, on: &str) -> Result<(), String> {
-        let args =
-            ["protect", NAME, "--policy", "every-minute", "--on", on, "--claims", "app=web", "-n", SPACE];
+        let args = ["protect", NAME, "--policy", POLICY, "--on", on, "--claims", "app=web", "-n", SPACE];
         self.until("protecting the application", &args, 0).await.map(drop)
     }
 

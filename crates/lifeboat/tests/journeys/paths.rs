@@ -57,3 +57,13 @@ async fn a_mirrored_namespace_is_deleted_and_the_copy_used() {
 async fn a_cluster_is_rebuilt_before_anybody_failed_over() {
     walk(Way::Copied, 1, &[Step::RebuildPrimary]).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relocation_is_taken_back() {
+    walk(Way::Copied, 2, &[Step::Abort, Step::Abort]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relocation_of_mirrored_volumes_is_taken_back() {
+    walk(Way::Mirrored, 1, &[Step::Abort, Step::Abort, Step::Abort]).await;
+}

@@ -23,6 +23,10 @@ pub enum Step {
     Relocate,
     /// Fails over, and within two seconds back.
     ChangeMind,
+    /// Asks for a relocation, and takes it back a moment later.
+    Abort,
+    /// Fails over to an older copy than the newest.
+    FailoverToPoint,
     /// Deletes the VRG on the cluster where the application runs.
     DeleteVrg,
     /// Deletes the application's namespace on the cluster where it runs, and then fails over to the copy.
@@ -31,6 +35,12 @@ pub enum Step {
     DeleteNamespaceThenRestore,
     /// Makes a snapshot class for backups whose Secret is missing, as docs/storage.md has it, and waits for another copy.
     BrokenSnapshotClass,
+    /// Deletes a PVC by mistake, so that an empty one is made in its place, and fails over to the copy.
+    DeleteClaimThenFailover,
+    /// Deletes a PVC on purpose, so that an empty one is made in its place, and lets that be copied.
+    DeleteClaimThenAccept,
+    /// Deletes the snapshot classes of both clusters, and makes them again.
+    DeleteSnapshotClasses,
     /// Deletes a pod.
     DeletePod,
     /// Ends the protection, and protects the application again.
@@ -69,6 +79,8 @@ pub struct Journey {
     floor: BTreeMap<String, Record>,
     /// The newest record of each PVC that is on the disks of the other cluster as status promised: a failover must bring it.
     copied: BTreeMap<String, Record>,
+    /// How many steps were taken.
+    taken: u32,
 }
 
 fn other(cluster: &str) -> &'static str {
@@ -82,13 +94,15 @@ impl Journey {
     /// An application that is protected on east.
     pub async fn begin(way: Way, claims: usize) -> Result<Self, String> {
         let fleet = Fleet::start(way, claims).await?;
-        let mut journey = Self { fleet, here: "east", floor: BTreeMap::new(), copied: BTreeMap::new() };
+        let mut journey =
+            Self { fleet, here: "east", floor: BTreeMap::new(), copied: BTreeMap::new(), taken: 0 };
         journey.records_are_copied().await?;
         Ok(journey)
     }
 
     /// Does something, waits until the application is safe again, and compares the disks with what was said.
     pub async fn take(&mut self, step: Step) -> Outcome {
+        self.taken += 1;
         let done = match step {
             Step::Failover => self.failover(None).await,
             Step::Relocate => self.relocate().await,
@@ -97,6 +111,11 @@ impl Journey {
             Step::DeleteNamespaceThenFailover => self.delete_namespace_then_failover().await,
             Step::DeleteNamespaceThenRestore => self.delete_namespace_then_restore().await,
             Step::BrokenSnapshotClass => self.broken_snapshot_class().await,
+            Step::Abort => self.abort().await,
+            Step::FailoverToPoint => self.failover_to_point().await,
+            Step::DeleteClaimThenFailover => self.delete_claim_then_failover().await,
+            Step::DeleteClaimThenAccept => self.delete_claim_then_accept().await,
+            Step::DeleteSnapshotClasses => self.delete_snapshot_classes().await,
             Step::DeletePod => self.delete_pod().await,
             Step::EndAndProtect => self.end_and_protect().await,
             Step::LoseCluster => self.lose_cluster().await,
@@ -409,6 +428,73 @@ impl Journey {
             {
                 return Err(format!(
                     "OLD DATA: PVC {claim} is back on {home} without {copied:?}, which had been copied"
+                ));
+            }
+        }
+        self.restart_floor().await;
+        Ok(())
+    }
+
+    /// A relocation is called off as long as it can be; else it goes forward, and loses nothing either way.
+    async fn abort(&mut self) -> Outcome {
+        let (home, away) = (self.here, other(self.here));
+        let before = self.held().await;
+        self.moved("relocate", away, &["--no-wait"])?;
+        tokio::time::sleep(Duration::from_millis(u64::from(self.taken * 7 % 5) * 500)).await;
+        let ran = self.fleet.app(&["abort", "--timeout", "100s"]);
+        match ran.code {
+            0 => self.runs(home).await?,
+            4 if ran.text.contains(away) => {
+                self.here = away;
+                self.runs(away).await?;
+            }
+            code => return Err(format!("`lifeboat abort` gives {code}:\n{}", ran.text)),
+        }
+        for (claim, held) in before {
+            let now = disks::bound(&self.fleet, self.here, &claim).await.unwrap_or_default();
+            if held.found.last.as_ref().is_some_and(|last| !now.has(last)) {
+                return Err(format!(
+                    "DATA LOST: after a relocation that was called off, PVC {claim} on {} has {:?}, it had {:?}",
+                    self.here, now.found.last, held.found.last
+                ));
+            }
+        }
+        self.restart_floor().await;
+        Ok(())
+    }
+
+    /// What was copied later than the point is not used, and is kept.
+    async fn failover_to_point(&mut self) -> Outcome {
+        if self.fleet.way != Way::Copied {
+            return self.failover(None).await;
+        }
+        self.records_are_copied().await?;
+        let (from, to) = (self.here, other(self.here));
+        let status = self.fleet.drpc().await.and_then(|drpc| drpc.status).unwrap_or_default();
+        let point = status.last_group_sync_time.ok_or("no copy was reported")?.0;
+        let wanted = self.copied.clone();
+        // Time for a newer copy.
+        tokio::time::sleep(Duration::from_secs(7)).await;
+        self.records_are_copied().await?;
+        let newest = std::mem::take(&mut self.copied);
+        self.moved("failover", to, &["--to-point", &point.to_string()])?;
+        self.here = to;
+        self.runs(to).await?;
+        for claim in self.claims() {
+            let after = disks::bound(&self.fleet, to, &claim).await.unwrap_or_default();
+            if let Some(record) = wanted.get(&claim).filter(|record| !after.has(record)) {
+                return Err(format!("OLD DATA: PVC {claim} at the point {point} lacks {record:?}"));
+            }
+            let later = after.found.writers.iter().rev().find(|span| span.writer.starts_with(from));
+            let later = later.and_then(|span| after.record(span.to));
+            if let Some(record) = later.filter(|record| record.millis > point.as_millisecond()) {
+                return Err(format!("NEWER DATA: PVC {claim} at the point {point} has {record:?}"));
+            }
+        }
+        for (claim, record) in newest {
+            if !disks::is_somewhere(&self.fleet, &record) {
+                return Err(format!(
+                    "DATA LOST: no disk has {record:?} of PVC {claim}, which is newer than the point"
                 ));
             }
         }

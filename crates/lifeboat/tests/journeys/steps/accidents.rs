@@ -1,13 +1,14 @@
 //! What people delete or make by mistake.
 
-use super::{Journey, Outcome};
+use super::{Journey, Outcome, other};
 use crate::disks::{self, CLUSTERS};
-use crate::fleet::{NAME, PATIENCE, SPACE, Way, delete};
-use k8s_openapi::api::core::v1::{Namespace, Pod};
+use crate::fleet::{NAME, PATIENCE, SPACE, Way, claim, delete};
+use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Pod};
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use lifeboat_api::ramen::VolumeReplicationGroup;
 use lifeboat_api::snapshot::VolumeSnapshotClass;
+use lifeboat_api::volsync::ReplicationDestination;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -123,6 +124,85 @@ impl Journey {
                 ));
             }
         }
+        Ok(())
+    }
+
+    /// A PVC is deleted, and its application's source makes it again: empty.
+    async fn replace_claim(&mut self) -> Outcome {
+        let gone = claim(0);
+        let client = self.fleet.client(self.here).await;
+        let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), SPACE);
+        let uid = claims.get(&gone).await.expect("a PVC").metadata.uid;
+        self.fleet.replicas = 0;
+        self.fleet.change().await;
+        delete::<PersistentVolumeClaim>(&client, &gone).await;
+        Self::until(&format!("PVC {gone} does not go"), || async {
+            claims.get_opt(&gone).await.expect("read").is_none_or(|now| now.metadata.uid != uid)
+        })
+        .await?;
+        self.restart_floor().await;
+        match self.copied.get(&gone) {
+            Some(copy) => drop(self.floor.insert(gone, copy.clone())),
+            None => drop(self.floor.remove(&gone)),
+        }
+        self.fleet.replicas = 1;
+        self.fleet.change().await;
+        self.runs(self.here).await?;
+        // Everything that makes things worse by itself has had its time.
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        self.nothing_is_gone()
+    }
+
+    pub(super) async fn delete_claim_then_failover(&mut self) -> Outcome {
+        self.replace_claim().await?;
+        match self.fleet.way {
+            // The storage mirrors the new volume too, beside the replica of the old one.
+            Way::Mirrored => drop(self.copied.remove(&claim(0))),
+            Way::Copied | Way::Direct => self.told(&claim(0))?,
+        }
+        self.failover(None).await
+    }
+
+    pub(super) async fn delete_claim_then_accept(&mut self) -> Outcome {
+        self.replace_claim().await?;
+        if self.fleet.way == Way::Mirrored {
+            self.copied.remove(&claim(0));
+            return Ok(());
+        }
+        let began = Instant::now();
+        let remedy = loop {
+            let text = self.fleet.app(&["status"]).text;
+            let command = text
+                .lines()
+                .flat_map(|line| line.split('`'))
+                .find(|part| part.starts_with("kubectl annotate "));
+            if let Some(command) = command {
+                break command.to_owned();
+            }
+            if began.elapsed() > PATIENCE {
+                return Err(format!("`lifeboat status` does not say how a new PVC is accepted:\n{text}"));
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        };
+        self.annotate(&remedy).await
+    }
+
+    /// Runs `kubectl annotate replicationdestination NAME -n NAMESPACE --overwrite KEY=VALUE` on the other cluster.
+    async fn annotate(&mut self, remedy: &str) -> Outcome {
+        let words: Vec<&str> = remedy.split_whitespace().collect();
+        let ["kubectl", "annotate", "replicationdestination", name, "-n", SPACE, "--overwrite", note] =
+            words[..]
+        else {
+            return Err(format!("no such command: `{remedy}`"));
+        };
+        let (key, value) = note.split_once('=').ok_or_else(|| format!("no annotation: `{remedy}`"))?;
+        let receivers: Api<ReplicationDestination> =
+            Api::namespaced(self.fleet.client(other(self.here)).await, SPACE);
+        let patch = json!({"metadata": {"annotations": {key: value}}});
+        let patched = receivers.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        patched.map_err(|error| format!("`{remedy}`: {error}"))?;
+        // What was copied of the PVC that was replaced is kept aside, and is no copy of this one.
+        self.copied.remove(name);
         Ok(())
     }
 

@@ -5,12 +5,13 @@ use crate::disks::CLUSTERS;
 use crate::fleet::{NAME, PATIENCE, SPACE, claim, delete};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret};
 use kube::Api;
-use kube::api::ListParams;
+use kube::api::{DeleteParams, ListParams, PostParams};
+use lifeboat_api::snapshot::VolumeSnapshotClass;
 use std::time::{Duration, Instant};
 
 impl Journey {
     /// Waits until something is so.
-    async fn until<F: Future<Output = bool>>(what: &str, is: impl Fn() -> F) -> Outcome {
+    pub(super) async fn until<F: Future<Output = bool>>(what: &str, is: impl Fn() -> F) -> Outcome {
         let began = Instant::now();
         while !is().await {
             if began.elapsed() > PATIENCE {
@@ -87,6 +88,29 @@ impl Journey {
         self.restart_floor().await;
         for cluster in CLUSTERS {
             delete::<Secret>(&self.fleet.client(cluster).await, &format!("{NAME}-vs-secret")).await;
+        }
+        Ok(())
+    }
+
+    /// Copies need them; what is complete stays usable meanwhile, and copies go on once they are there again.
+    pub(super) async fn delete_snapshot_classes(&mut self) -> Outcome {
+        self.restart_floor().await;
+        let mut kept = Vec::new();
+        for cluster in CLUSTERS {
+            let classes: Api<VolumeSnapshotClass> = Api::all(self.fleet.client(cluster).await);
+            for mut class in classes.list(&ListParams::default()).await.expect("listed").items {
+                let name = class.metadata.name.clone().expect("a name");
+                classes.delete(&name, &DeleteParams::default()).await.expect("deleted");
+                class.metadata.resource_version = None;
+                class.metadata.uid = None;
+                class.metadata.managed_fields = None;
+                kept.push((classes.clone(), class));
+            }
+        }
+        // Time for a copy that needs them.
+        tokio::time::sleep(Duration::from_secs(8)).await;
+        for (classes, class) in kept {
+            classes.create(&PostParams::default(), &class).await.expect("made");
         }
         Ok(())
     }
