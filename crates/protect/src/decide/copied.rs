@@ -84,7 +84,7 @@ fn one(world: &World, now: Timestamp, plan: &mut Plan, claim: &Claim, way: &Way)
     if let Some(epoch) = here.filter(|epoch| !noted(epoch))
         && !world.group.in_final_sync()
     {
-        let notes = received::held_notes(&claim.claim, epoch);
+        let notes = received::held_notes(claim, epoch);
         plan.act_for(world, now, name, Effect::Note { claim: name.to_owned(), notes });
         return (false, false);
     }

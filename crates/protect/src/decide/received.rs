@@ -86,10 +86,12 @@ pub fn held_at(claim: &impl kube::Resource) -> Option<i64> {
 }
 
 /// What is noted on a claim and its volume: the epoch, and which volume the data descends from.
-pub fn held_notes(claim: &PersistentVolumeClaim, epoch: i64) -> BTreeMap<String, String> {
+pub fn held_notes(claim: &Claim, epoch: i64) -> BTreeMap<String, String> {
     let mut notes: BTreeMap<String, String> =
         [(annotations::HELD_AT_EPOCH.to_owned(), epoch.to_string())].into();
-    let lineage = claim.note(annotations::LINEAGE).unwrap_or(claim.uid());
+    // A claim that its application made anew, of a volume that was kept, has what the volume had.
+    let kept = claim.volume.as_ref().and_then(|volume| volume.note(annotations::LINEAGE));
+    let lineage = claim.claim.note(annotations::LINEAGE).or(kept).unwrap_or(claim.claim.uid());
     notes.insert(annotations::LINEAGE.to_owned(), lineage.to_owned());
     notes
 }

@@ -80,7 +80,7 @@ fn a_claim_that_is_used_again_is_its_users_to_delete() {
         let mut plan = Plan::default();
         returning::come_back(&world, now() + SignedDuration::from_secs(after), &mut plan);
         assert_eq!(planned(&plan), expected, "{rule}");
-        assert_eq!(plan.verdicts.get("one").is_none(), ready, "{rule}");
+        assert_eq!(!plan.verdicts.contains_key("one"), ready, "{rule}");
         assert_eq!(plan.until.is_some(), expected.is_empty() && !(users.is_empty() && ready), "{rule}");
     };
     check("who stops the application may not have begun", 9, &["pod a"], false, "");

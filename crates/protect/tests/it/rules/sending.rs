@@ -78,6 +78,15 @@ fn a_claim_is_held_at_the_epoch_of_its_primary() {
         }
     };
     check("noted before anything is sent", at, |_| {}, "Note");
+    // The application made the claim anew, of a volume that was kept: it is the same data.
+    let plan = sent(at, |world| {
+        let kept = volume(|volume| {
+            volume["metadata"]["annotations"][lifeboat_api::annotations::LINEAGE] = json!("first")
+        });
+        world.claims[0].volume = Some(Arc::new(kept));
+    });
+    let Some(Effect::Note { notes, .. }) = plan.effects.first() else { panic!("{:?}", plan.effects) };
+    assert_eq!(notes[lifeboat_api::annotations::LINEAGE], "first");
     check("anew for each epoch", at, held("1"), "Note");
     check("once", at, held("2"), "Send");
     let passed = |group: &mut Value| group["status"] = json!({ "epoch": 3, "primaryEpoch": 2 });
@@ -87,32 +96,22 @@ fn a_claim_is_held_at_the_epoch_of_its_primary() {
 #[test]
 fn a_copy_that_fails_is_told_with_its_reason() {
     let told = |status: &str, reason: &str| {
-        let mut plan = sent(
-            |group| group["spec"]["volSync"] = json!({}),
-            |world| {
+        let copies = |group: &mut Value| group["spec"]["volSync"] = json!({});
+        let says = |spec: &Value| {
+            let condition = json!({ "type": "Synchronizing", "status": status, "reason": reason,
+                "message": "another volume", "lastTransitionTime": GOING });
+            let status = json!({ "external": { "executor": "lifeboat" }, "conditions": [condition] });
+            let spec = spec.clone();
+            move |world: &mut World| {
                 source(world, |source| {
-                    let condition = json!({ "type": "Synchronizing", "status": status, "reason": reason, "message": "another volume",
-                    "lastTransitionTime": GOING });
-                    source["status"] =
-                        json!({ "external": { "executor": "lifeboat" }, "conditions": [condition] });
-                })
-            },
-        );
-        // The sender is made as it should be first.
-        if let Some(Effect::Send { spec, .. }) = plan.effects.first().cloned() {
-            plan = sent(
-                |group| group["spec"]["volSync"] = json!({}),
-                |world| {
-                    source(world, |source| {
-                        let condition = json!({ "type": "Synchronizing", "status": status, "reason": reason, "message": "another volume",
-                        "lastTransitionTime": GOING });
-                        source["status"] =
-                            json!({ "external": { "executor": "lifeboat" }, "conditions": [condition] });
-                        source["spec"] = serde_json::to_value(&spec).unwrap();
-                    })
-                },
-            );
-        }
+                    source["status"] = status;
+                    source["spec"] = spec;
+                });
+            }
+        };
+        // As it is made, nothing is to do but to tell.
+        let made = spec(&sent(copies, says(&json!({ "sourcePVC": "one" }))));
+        let plan = sent(copies, says(&made));
         let (_, copied) = lifeboat_protect::status::data_protected(&plan.verdicts, true);
         (planned(&plan), copied.message.contains("another volume"))
     };
