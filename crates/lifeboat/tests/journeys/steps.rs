@@ -487,7 +487,7 @@ impl Journey {
             }
             let later = after.found.writers.iter().rev().find(|span| span.writer.starts_with(from));
             let later = later.and_then(|span| after.record(span.to));
-            if let Some(record) = later.filter(|record| record.millis > point.as_millisecond()) {
+            if let Some(record) = later.filter(|record| record.millis >= point.as_millisecond() + 1_000) {
                 return Err(format!("NEWER DATA: PVC {claim} at the point {point} has {record:?}"));
             }
         }

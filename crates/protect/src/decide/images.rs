@@ -13,6 +13,7 @@ use lifeboat_api::ramen::DRAction;
 use lifeboat_api::snapshot::VolumeSnapshot;
 use lifeboat_api::volsync::ReplicationDestination;
 use lifeboat_engine::Why as _;
+use lifeboat_engine::conditions::whole_seconds;
 
 /// How long a failover waits for a copy that is complete and not published yet.
 pub const PUBLISH_WITHIN: SignedDuration = SignedDuration::from_secs(60);
@@ -24,6 +25,11 @@ fn is_ready(image: &VolumeSnapshot) -> bool {
 /// When the content of an image was cut, where its mover tells.
 fn cut(image: &VolumeSnapshot) -> Option<Timestamp> {
     image.note(annotations::IMAGE_CUT)?.parse().ok()
+}
+
+/// Whether an image was cut by then. Status shows whole seconds, and who gives back what it shows means that very copy.
+fn is_by(image: &VolumeSnapshot, point: Timestamp) -> bool {
+    cut(image).is_some_and(|cut| whole_seconds(cut) <= point)
 }
 
 /// Images by age: by their cuts, and where those are not told by when they were made.
@@ -81,9 +87,7 @@ pub fn chosen<'a>(
             "the cluster has no VolumeSnapshot, as which {name} was received: install the definitions of snapshot.storage.k8s.io"
         )));
     }
-    let fits = |image: &&&VolumeSnapshot| {
-        is_ready(image) && point.is_none_or(|point| cut(image).is_some_and(|cut| cut <= point))
-    };
+    let fits = |image: &&&VolumeSnapshot| is_ready(image) && point.is_none_or(|point| is_by(image, point));
     let best = match (point, latest(receiver)) {
         // What the receiver names is the newest, whatever clocks say.
         (None, Some(named)) => all.iter().find(|image| image.name() == named && is_ready(image)),
@@ -120,7 +124,8 @@ fn pending(
 ) -> Option<String> {
     let told =
         |key: &str| receiver.status.as_ref()?.external.get(key).cloned().filter(|text| !text.is_empty());
-    let wanted = |cut: Option<Timestamp>| point.is_none_or(|point| cut.is_none_or(|cut| cut <= point));
+    let wanted =
+        |cut: Option<Timestamp>| point.is_none_or(|point| cut.is_none_or(|cut| whole_seconds(cut) <= point));
     if told(EXTERNAL_UNPUBLISHED).is_some() {
         let text = told(EXTERNAL_UNPUBLISHED_CUT);
         if wanted(text.as_deref().and_then(|text| text.parse().ok())) {

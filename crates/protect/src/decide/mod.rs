@@ -318,12 +318,15 @@ fn primary(world: &World, now: Timestamp, plan: &mut Plan) -> Option<restore::Ou
     let mut sorted = Sorted::of(world, plan);
     // Taken once: it reads every claim of the group.
     let wanted = substance(&records::record(world));
-    returning::note(world, now, plan, &sorted);
+    let all_noted = returning::note(world, now, plan, &sorted);
     returning::come_back(world, now, plan);
     undo::leavers(world, now, plan, &mut sorted, &wanted);
     records::keep(world, now, plan, &sorted, &wanted);
     replicated::primary(world, now, plan, &sorted.replicated, &wanted);
     copied::primary(world, now, plan, &sorted.copied);
+    if !all_noted && !world.group.spec.run_final_sync {
+        plan.prepared = Some(false);
+    }
     received::stop_as_primary(world, now, plan);
     records::archive(world, now, plan, &sorted, &wanted);
     late::judge(world, now, plan);

@@ -64,15 +64,19 @@ pub fn is_returning(world: &World, claim: &Claim) -> bool {
     claim.claim.is_going() && !world.group.in_final_sync() && is_taken_off(world, claim)
 }
 
-/// Notes on the claims of a group that is about to move what they are. Nothing is said to be prepared before that.
-pub fn note(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>) {
-    let Some(epoch) = epoch::primary_epoch(world).filter(|_| world.group.in_final_sync()) else { return };
+/// Notes on the claims of a group that is about to move what they are, and tells whether all have their note: nothing is prepared before that.
+pub fn note(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>) -> bool {
+    let Some(epoch) = epoch::primary_epoch(world).filter(|_| world.group.in_final_sync()) else {
+        return true;
+    };
+    let mut all_noted = true;
     let generation = world.group.metadata.generation.unwrap_or_default();
     let all = sorted.replicated.iter().chain(&sorted.copied).map(|(claim, _)| *claim);
     for claim in all.filter(|claim| claim.claim.is_owned_by(&world.key()) && claim.claim.is_bound()) {
         if of_claim(world, claim).is_some_and(|note| note.generation == generation) {
             continue;
         }
+        all_noted = false;
         let mut again = restored::claim(&claim.claim);
         again
             .metadata
@@ -84,6 +88,7 @@ pub fn note(world: &World, now: Timestamp, plan: &mut Plan, sorted: &Sorted<'_>)
         let (claim, notes) = (claim.name().to_owned(), [(annotations::TAKEN_OFF.to_owned(), note)].into());
         plan.act_for(world, now, &claim.clone(), Effect::Note { claim, notes });
     }
+    all_noted
 }
 
 /// Brings back what a relocation that does not happen took away.

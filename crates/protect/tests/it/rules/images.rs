@@ -145,6 +145,12 @@ fn a_failover_goes_back_to_a_point() {
     };
     check("the newest before it", at("2029-12-31T10:30:00Z"), both, "from early");
     check("at the very moment", at(LATE), both, "from late");
+    let within = |world: &mut World| {
+        received(world, "late", false);
+        made(world, "early", EARLY, true);
+        made(world, "late", "2029-12-31T11:00:00.379Z", true);
+    };
+    check("in the second that status shows", at("2029-12-31T11:00:00Z"), within, "from late");
     check("none is old enough", at("2029-12-31T09:00:00Z"), both, "PointMissing");
     let said = planned_for(at("2029-12-31T09:00:00Z"), both).waits[0].0.to_string();
     assert!(said.contains(EARLY) && said.contains(LATE), "the points there are, are told: {said}");

@@ -31,7 +31,7 @@ fn moving(epoch: i64, run: bool) -> World {
 fn note() -> String {
     let (world, claim, mut plan) = (moving(2, true), copied(|_| {}), Plan::default());
     let sorted = Sorted { replicated: Vec::new(), copied: vec![(&claim, WAY)] };
-    returning::note(&world, now(), &mut plan, &sorted);
+    assert!(!returning::note(&world, now(), &mut plan, &sorted), "nothing is prepared before it is written");
     match plan.effects.as_slice() {
         [Effect::Note { claim, notes }] if claim == "one" => notes[TAKEN_OFF].clone(),
         other => panic!("{other:?}"),

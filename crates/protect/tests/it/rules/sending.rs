@@ -81,7 +81,7 @@ fn a_claim_is_held_at_the_epoch_of_its_primary() {
     // The application made the claim anew, of a volume that was kept: it is the same data.
     let plan = sent(at, |world| {
         let kept = volume(|volume| {
-            volume["metadata"]["annotations"][lifeboat_api::annotations::LINEAGE] = json!("first")
+            volume["metadata"]["annotations"][lifeboat_api::annotations::LINEAGE] = json!("first");
         });
         world.claims[0].volume = Some(Arc::new(kept));
     });
