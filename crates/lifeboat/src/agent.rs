@@ -61,7 +61,7 @@ async fn carry(args: &Args) -> anyhow::Result<()> {
     let config =
         kube::Config::from_custom_kubeconfig(read, &options).await.context("reading the hub's kubeconfig")?;
     // The hub may be out of reach now: the agent waits for it.
-    let hub = kube::Client::try_from(config).context("making a client of the hub")?;
+    let hub = crate::connect::plain(config).context("making a client of the hub")?;
     let lead = Lead {
         client: cluster.clone(),
         namespace: args.namespace.clone(),

@@ -19,10 +19,17 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 8 << 20;
 
+/// A client that tries nothing again by itself, as a controller wants it: the engine has its own pauses, and must hear what a server says. One that was
+/// restored from a copy says that it has not come to the version that a watch asks for, and no patience changes that.
+pub fn plain(mut config: Config) -> kube::Result<kube::Client> {
+    config.default_retry = false;
+    kube::Client::try_from(config)
+}
+
 /// A client over one connection, where the server speaks HTTP/2; others are spoken to as ever.
 pub fn connect(config: Config) -> anyhow::Result<kube::Client> {
     if config.proxy_url.is_some() {
-        return kube::Client::try_from(config).context("making a client of the cluster");
+        return plain(config).context("making a client of the cluster");
     }
     let tls = config.rustls_client_config().context("reading the certificates of the cluster")?;
     let mut tcp = HttpConnector::new();

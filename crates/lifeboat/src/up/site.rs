@@ -42,7 +42,7 @@ impl Door {
         let config =
             kube::Config::from_custom_kubeconfig(self.config.clone(), &KubeConfigOptions::default()).await;
         let config = config.context("reading a kubeconfig of our own")?;
-        kube::Client::try_from(config).context("making a client")
+        crate::connect::plain(config).context("making a client")
     }
 }
 

@@ -67,3 +67,13 @@ async fn a_relocation_is_taken_back() {
 async fn a_relocation_of_mirrored_volumes_is_taken_back() {
     walk(Way::Mirrored, 1, &[Step::Abort, Step::Abort, Step::Abort]).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_is_lost_and_rebuilt() {
+    walk(
+        Way::Direct,
+        1,
+        &[Step::LoseHub, Step::EndAndProtect, Step::RebuildHub, Step::LoseHub, Step::RebuildHub],
+    )
+    .await;
+}
