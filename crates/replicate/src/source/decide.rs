@@ -169,7 +169,10 @@ fn carry(world: &World, here: &Here, cut: &Cut, epoch: u64, now: Timestamp) -> S
     }
     match job.and_then(|job| job.outcome.as_ref()) {
         Some((ended, Ok(sent))) => return done(world, cut, sent, *ended, now),
-        Some((_, Err(failure))) if failure.kind == Kind::Source => return Decision::act([Effect::Drop]),
+        // What was empty then may have been filled since: a PVC is cut as soon as it is there, and its application writes a moment later.
+        Some((_, Err(failure))) if matches!(failure.kind, Kind::Source | Kind::Emptied) => {
+            return Decision::act([Effect::Drop]);
+        }
         _ => {}
     }
     // Cut in an earlier role, or lost because more was written meanwhile than it could hold.

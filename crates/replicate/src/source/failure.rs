@@ -62,7 +62,9 @@ impl Failure {
             // Each try may read both volumes as a whole.
             Kind::Source | Kind::Spoiled | Kind::Other => doubled(1, 60),
             Kind::Key | Kind::Peer => doubled(5, 60),
-            Kind::Superseded | Kind::Emptied => SignedDuration::from_secs(60),
+            // It is cut anew for each try.
+            Kind::Emptied => SignedDuration::from_secs(15),
+            Kind::Superseded => SignedDuration::from_secs(60),
         }
     }
 

@@ -205,6 +205,14 @@ fn a_failure_is_told_and_tried_again_in_time() {
     );
     // A snapshot that cannot be read is cut anew.
     does(&after(Kind::Source, 0), Effect::Drop);
+    // So is one of a volume that was empty: it may be filled by now.
+    does(&after(Kind::Emptied, 0), Effect::Drop);
+    let again = |ago: i64| with(|world| ended(world, ago, Err(Failure::new(Kind::Emptied, "it is empty"))));
+    let empty = |why: &Wait| *why == Wait::Failed("it is empty".to_owned());
+    waits(&again(0), empty, Some("2030-01-01T12:00:45Z"));
+    assert!(
+        matches!(decide(&again(15), now()).next, Next::Do(effects) if matches!(effects[..], [Effect::Cut { .. }]))
+    );
     // A failure that a clock noted which has been corrected since holds nobody up.
     does(&after(Kind::Superseded, -3600), Effect::Start);
     // Compares of whole volumes back off, and say what to do.
