@@ -189,6 +189,13 @@ pub fn readiness(
             Wait::GroupNotSeen(format!("nobody on cluster {name} has taken up the group yet")),
         ));
     }
+    // What is seen may be from before the relocation was taken back, and then it says nothing of PVCs that went since.
+    if was_taken_off(world, known) && (group.spec.prepare_for_final_sync || group.spec.run_final_sync) {
+        return Err((
+            first,
+            Wait::GroupNotSeen(format!("cluster {name} has not taken the final sync back yet")),
+        ));
+    }
     if is_first(world, known) || is_ready(group) {
         return Ok(());
     }

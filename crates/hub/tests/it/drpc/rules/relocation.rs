@@ -100,6 +100,8 @@ fn what_was_called_off_is_not_tried_again() {
     let noted = annotated(back.clone(), annotations::LAST_APP_DEPLOYMENT_CLUSTER, "east");
     check(&noted, "Place [east]");
     let moving = noted.given(1, "east", Act::Deploy, "Relocating");
+    let earlier = moving.clone().shows("east", |group| group.spec.run_final_sync = true);
+    check(&earlier, "wait GroupNotSeen | Deploying/CreatingMW");
     let returning = moving.shows("east", |group| {
         for one in &mut group.status.as_mut().unwrap().conditions {
             if one.type_ == "DataReady" {
