@@ -44,9 +44,18 @@ impl Drpcs {
             .ok_or_else(|| stale(format!("DRPlacementControl {key} is another one now")))
     }
 
-    async fn commission(&self, key: &ObjectKey, given: &Commission, after: i64) -> Result<(), EffectError> {
+    async fn commission(
+        &self,
+        key: &ObjectKey,
+        given: &Commission,
+        after: i64,
+        asked: i64,
+    ) -> Result<(), EffectError> {
         // Written over this very version or not at all, so what the server has need not be read first.
         let known = self.known(key)?.drpc;
+        if known.generation() != asked {
+            return Err(stale(format!("DRPlacementControl {key} asks for something else by now")));
+        }
         let on_record = epoch_on(&*known);
         if on_record != after || given.epoch < on_record {
             return Err(stale(format!("DRPlacementControl {key} is at epoch {on_record}, not {after}")));
@@ -132,7 +141,9 @@ impl Drpcs {
                 Ok(())
             }
             Effect::ReadStores => self.read_stores(key).await,
-            Effect::Commission { commission, after } => self.commission(key, &commission, after).await,
+            Effect::Commission { commission, after, asked } => {
+                self.commission(key, &commission, after, asked).await
+            }
             Effect::PutSpace { cluster } => {
                 works::put(&self.watched.works, &group::space_work(&self.known(key)?, &cluster)).await
             }

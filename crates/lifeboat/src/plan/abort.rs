@@ -84,8 +84,14 @@ async fn abort(args: &Args) -> anyhow::Result<ExitCode> {
         )?;
         return Ok(ExitCode::from(4));
     };
+    let held = holder(&changed);
     match tokio::time::timeout(args.timeout, rest(&api, &changed)).await {
-        Ok(Rest::Reached) => {
+        Ok(Rest::Reached(on)) if on != held => {
+            let on = on.unwrap_or_else(|| "no cluster".to_owned());
+            say(&format!("it was too late: the action went forward, and the application runs on {on}\n"))?;
+            Ok(ExitCode::from(4))
+        }
+        Ok(Rest::Reached(_)) => {
             say("the action is taken back; the application rests where it was\n")?;
             Ok(ExitCode::SUCCESS)
         }
@@ -102,11 +108,16 @@ async fn abort(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// The cluster that the application is meant to run on.
+fn holder(drpc: &DRPlacementControl) -> Option<String> {
+    drpc.metadata.annotations.as_ref()?.get(EPOCH_HOLDER).cloned()
+}
+
 /// How waiting for rest ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Rest {
-    /// The application rests.
-    Reached,
+    /// The application rests on this cluster.
+    Reached(Option<String>),
     /// The object that was changed is gone.
     Deleted,
 }
@@ -117,9 +128,10 @@ async fn rest(api: &Api<DRPlacementControl>, changed: &DRPlacementControl) -> Re
     loop {
         match api.get_opt(&name).await {
             Ok(Some(now)) if now.metadata.uid == changed.metadata.uid => {
+                let on = holder(&now);
                 let status = now.status.unwrap_or_default();
                 if status.observed_generation >= changed.metadata.generation && is_at_rest(&status.phase) {
-                    return Rest::Reached;
+                    return Rest::Reached(on);
                 }
             }
             Ok(_) => return Rest::Deleted,

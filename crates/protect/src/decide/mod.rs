@@ -319,11 +319,12 @@ fn primary(world: &World, now: Timestamp, plan: &mut Plan) -> Option<restore::Ou
     // Taken once: it reads every claim of the group.
     let wanted = substance(&records::record(world));
     let all_noted = returning::note(world, now, plan, &sorted);
-    returning::come_back(world, now, plan);
     undo::leavers(world, now, plan, &mut sorted, &wanted);
     records::keep(world, now, plan, &sorted, &wanted);
     replicated::primary(world, now, plan, &sorted.replicated, &wanted);
     copied::primary(world, now, plan, &sorted.copied);
+    // The last word about a claim: that it could be used at this moment does not count where it may go in the next.
+    returning::come_back(world, now, plan);
     if !all_noted && !world.group.spec.run_final_sync {
         plan.prepared = Some(false);
     }

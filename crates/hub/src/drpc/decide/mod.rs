@@ -57,6 +57,8 @@ pub enum Effect {
         commission: Commission,
         /// The epoch that it follows.
         after: i64,
+        /// The generation of the DRPlacementControl that asks for it: who takes an action back at this moment changes it.
+        asked: i64,
     },
     /// Sees to the application's namespace on a cluster.
     PutSpace {
@@ -371,7 +373,8 @@ pub(crate) fn next_epoch(world: &World) -> i64 {
 
 /// The effect that gives out an epoch.
 pub(crate) fn commission(world: &World, commission: Commission) -> Effect {
-    Effect::Commission { commission, after: crate::drpc::commission::epoch_on(&*world.drpc) }
+    let (after, asked) = (crate::drpc::commission::epoch_on(&*world.drpc), world.drpc.generation());
+    Effect::Commission { commission, after, asked }
 }
 
 /// The phase while an action is under way.

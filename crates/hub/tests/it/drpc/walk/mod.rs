@@ -159,7 +159,7 @@ impl Walk {
 
     fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Commission { commission, after } => {
+            Effect::Commission { commission, after, .. } => {
                 assert_eq!(after, epoch_on(&*self.world.drpc));
                 self.note(commission.notes());
             }
