@@ -59,16 +59,6 @@ async fn a_cluster_is_rebuilt_before_anybody_failed_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_relocation_is_taken_back() {
-    walk(Way::Copied, 2, &[Step::Abort, Step::Abort]).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_relocation_of_mirrored_volumes_is_taken_back() {
-    walk(Way::Mirrored, 1, &[Step::Abort, Step::Abort, Step::Abort]).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_hub_is_lost_and_rebuilt() {
     walk(
         Way::Direct,
