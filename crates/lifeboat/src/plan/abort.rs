@@ -159,7 +159,7 @@ mod tests {
         let made = api.create(&PostParams::default(), &object).await.unwrap();
         let status = json!({"status": {"phase": "Deployed", "observedGeneration": made.metadata.generation}});
         api.patch_status("web", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
-        assert_eq!(rest(&api, &made).await, Rest::Reached);
+        assert_eq!(rest(&api, &made).await, Rest::Reached(None));
         api.delete("web", &DeleteParams::default()).await.unwrap();
         assert_eq!(rest(&api, &made).await, Rest::Deleted);
         api.create(&PostParams::default(), &object).await.unwrap();
